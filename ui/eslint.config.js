@@ -49,8 +49,7 @@ export default ts.config(
     rules: {
       ...hooks.configs.recommended.rules,
       ...a11y.flatConfigs.recommended.rules,
-      // An entry of the navigation loads its pages when they are opened, and they show its tabs.
-      'import-x/no-cycle': ['error', { allowUnsafeDynamicCyclicDependency: true }],
+      'import-x/no-cycle': 'error',
       // A region that scrolls can have the focus, so that keys scroll it.
       'jsx-a11y/no-noninteractive-tabindex': ['error', { tags: [], roles: ['tabpanel', 'region'] }],
       'no-restricted-syntax': ['error', TEXT_NODES],
@@ -60,6 +59,23 @@ export default ts.config(
   {
     files: ['src/**/*.{ts,tsx}'],
     ignores: ['**/*.test.*'],
+    rules: { 'max-lines-per-function': ['error', { max: 60, skipBlankLines: true, skipComments: true }] },
+  },
+  {
+    // Each of these has a function of more than 60 lines. The list gets no longer.
+    files: [
+      'src/components/edit.tsx',
+      'src/components/hosts/{host-adopter,mac-field}.tsx',
+      'src/components/picker.tsx',
+      'src/components/tunnel-import/{file-drop.tsx,use-import.ts}',
+      'src/pages/dns/log/{brush,filter-bar,log-table}.tsx',
+      'src/pages/network/timeline-section.tsx',
+      'src/pages/paths/tunnel-past.tsx',
+      'src/pages/policies/order-table.tsx',
+      'src/pages/system/{import,wipe}.tsx',
+      'src/pages/wizard/{admin,failure,wires}.tsx',
+      'src/pages/wizard/{ground-checks,proof}.ts',
+    ],
     rules: { 'max-lines-per-function': ['error', { max: 80, skipBlankLines: true, skipComments: true }] },
   },
   {

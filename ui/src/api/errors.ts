@@ -21,9 +21,10 @@ export class ApiError extends Error {
     this.name = 'ApiError'
   }
 
-  /** Message of a field, by its path. */
+  /** Message of a field, or of an entry of a list, by its path. */
   of(path: string): string | undefined {
-    return this.fields.find((field) => field.path === path)?.message
+    const found = this.fields.find((field) => field.path === path || field.path.startsWith(`${path}[`))
+    return found?.message
   }
 }
 

@@ -1,16 +1,16 @@
 // Lines above a page: a leak, sign-in is off, the caller may only read, a change waits for its confirmation, no daemon.
 
-import { useGet, useChange } from '@/api/query'
+import { useGet } from '@/api/query'
 import { call, client } from '@/api/client'
 import { Button } from '@/components/button'
 import { Pieces } from '@/components/said'
 import { Glyph } from '@/components/state'
 import { useNow } from '@/components/time'
+import { useAction } from '@/components/action'
 import { useText } from '@/text'
 import { formatAge, formatTime } from '@/text/format'
 import { useCaller } from '@/session/caller'
 import { Link, usePath } from '@/session/link'
-import { say, sayError } from '@/session/toasts'
 import { useVerdict } from '@/components/verdict'
 import { verdictPieces } from '@/components/verdict-text'
 
@@ -102,8 +102,14 @@ function Confirmation() {
   const text = useText()
   const now = useNow()
   const until = useGet('/status', {}, { every: 3000 }).data?.data.pending_confirm_until
-  const confirm = useChange(() => call(client.POST('/apply/confirm')))
-  const revert = useChange(() => call(client.POST('/apply/revert')))
+  const confirm = useAction(
+    () => call(client.POST('/apply/confirm')),
+    () => text.shell.confirmed,
+  )
+  const revert = useAction(
+    () => call(client.POST('/apply/revert')),
+    () => text.shell.undone,
+  )
   if (!until) return null
   const left = Math.max(0, (Date.parse(until) - now) / 1000)
   return (
@@ -111,25 +117,10 @@ function Confirmation() {
       <span className="strong">{text.shell.confirmWithin(formatAge(left, text))}</span>
       <span>{text.shell.confirmWhy}</span>
       <span className="btns">
-        <Button
-          kind="primary"
-          size="small"
-          needs="operator"
-          busy={confirm.isPending}
-          onClick={() =>
-            confirm.mutate(undefined, { onSuccess: () => say(text.shell.confirmed), onError: sayError })
-          }
-        >
+        <Button kind="primary" size="small" needs="operator" does={confirm}>
           {text.shell.keep}
         </Button>
-        <Button
-          size="small"
-          needs="operator"
-          busy={revert.isPending}
-          onClick={() =>
-            revert.mutate(undefined, { onSuccess: () => say(text.shell.undone), onError: sayError })
-          }
-        >
+        <Button size="small" needs="operator" does={revert}>
           {text.shell.undo}
         </Button>
       </span>

@@ -9,14 +9,10 @@ import { Icon, Logo } from '@/components/icons'
 import { useText } from '@/text'
 import { formatAge } from '@/text/format'
 import { AccountButtons } from './account'
-import type { Entry } from '@/components/entries'
+import { isCurrent } from '@/components/entries'
 import { Link, usePath } from '@/session/link'
 import { ThemeChoice } from './theme'
 import { LanguageChoice } from './language-choice'
-
-export function isCurrent(entry: Entry, path: string): boolean {
-  return entry.path === '/' ? path === '/' : path === entry.path || path.startsWith(`${entry.path}/`)
-}
 
 export function SideBar() {
   const text = useText()

@@ -5,9 +5,8 @@ import { useEffect, useRef } from 'react'
 import { entries } from '@/pages'
 import { useText } from '@/text'
 import { useCrumb } from '@/session/crumb'
-import { addressOf } from '@/components/entries'
+import { addressOf, isCurrent } from '@/components/entries'
 import { usePath } from '@/session/link'
-import { isCurrent } from './navigation'
 import { useVerdict } from '@/components/verdict'
 
 /** Time in which the heading of a page may appear, in milliseconds. */

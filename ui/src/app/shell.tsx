@@ -5,6 +5,8 @@ import { useEffect } from 'react'
 import { useQueryClient } from '@tanstack/react-query'
 import { live } from '@/api/live'
 import { Sprite } from '@/components/icons'
+import { Entries } from '@/components/entries'
+import { entries } from '@/pages'
 import { useText } from '@/text'
 import { Announcer } from './announcer'
 import { Banners } from './banners'
@@ -34,7 +36,9 @@ export function Shell() {
           <Banners />
           <Silence />
           <main className="page" id="main" tabIndex={-1}>
-            <Outlet />
+            <Entries value={entries}>
+              <Outlet />
+            </Entries>
           </main>
           <div className="foot">
             <Toasts />

@@ -1,7 +1,7 @@
 // The head of a page: its question, small, and the answer, large; below them the tabs of the entry.
 
 import { useEffect, useRef, type ReactNode } from 'react'
-import { addressOf, available, type Entry } from '@/components/entries'
+import { addressOf, useEntry, type Entry } from '@/components/entries'
 import { Link, usePath } from '@/session/link'
 import { useText } from '@/text'
 import { formatNumber } from '@/text/format'
@@ -24,13 +24,35 @@ export function Answer({ question, children, actions }: Props) {
   )
 }
 
-export function Tabs({ entry }: { entry: Entry }) {
+interface PageProps extends Omit<Props, 'children'> {
+  answer: ReactNode
+  children: ReactNode
+}
+
+/** A page of an entry: its question and answer, the tabs of the entry, and its parts. */
+export function Page({ question, answer, actions, children }: PageProps) {
+  return (
+    <>
+      <Answer question={question} actions={actions}>
+        {answer}
+      </Answer>
+      <Tabs />
+      {children}
+    </>
+  )
+}
+
+function Tabs() {
+  const entry = useEntry()
+  return entry && entry.tabs.length > 1 ? <TabBar entry={entry} /> : null
+}
+
+function TabBar({ entry }: { entry: Entry }) {
   const text = useText()
   const path = usePath()
   const bar = useRef<HTMLElement>(null)
-  const tabs = available([entry])[0]?.tabs ?? []
   // A detail page belongs to the tab whose address it continues: the longest one.
-  const current = tabs
+  const current = entry.tabs
     .map((tab) => addressOf(entry, tab))
     .filter((address) => path === address || path.startsWith(`${address}/`))
     .sort((one, other) => other.length - one.length)[0]
@@ -40,10 +62,9 @@ export function Tabs({ entry }: { entry: Entry }) {
     if (bar.current && link)
       bar.current.scrollLeft = link.offsetLeft + link.offsetWidth - bar.current.clientWidth + 48
   }, [current])
-  if (tabs.length < 2) return null
   return (
     <nav ref={bar} className="tabs" aria-label={entry.label(text)}>
-      {tabs.map((tab) => {
+      {entry.tabs.map((tab) => {
         const address = addressOf(entry, tab)
         return (
           <Link key={address} to={address} aria-current={address === current ? 'page' : undefined}>

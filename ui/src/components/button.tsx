@@ -1,6 +1,7 @@
 // Buttons. One that the role does not allow stays visible and says what it needs.
 
 import type { ComponentPropsWithoutRef, MouseEvent, ReactNode } from 'react'
+import type { Action } from './action'
 import { Icon, type IconName } from './icons'
 import { useText } from '@/text'
 import { useCaller } from '@/session/caller'
@@ -9,7 +10,7 @@ import { mayDo, type Role } from '@/session/roles'
 export type Kind = 'primary' | 'plain' | 'ghost'
 export type Size = 'small' | 'large'
 
-interface Props extends Omit<ComponentPropsWithoutRef<'button'>, 'type'> {
+export interface ButtonProps extends Omit<ComponentPropsWithoutRef<'button'>, 'type'> {
   kind?: Kind
   size?: Size
   icon?: IconName
@@ -17,6 +18,8 @@ interface Props extends Omit<ComponentPropsWithoutRef<'button'>, 'type'> {
   needs?: Role
   submit?: boolean
   busy?: boolean
+  /** What it does, if that is a change. */
+  does?: Action
   children: ReactNode
 }
 
@@ -27,21 +30,22 @@ export function classOf(kind: Kind, size: Size | undefined): string {
   return `${KIND[kind]}${sized}`
 }
 
-export function Button({ kind = 'plain', size, icon, needs, submit, busy, children, ...rest }: Props) {
+export function Button({ kind = 'plain', size, icon, needs, submit, does, children, ...rest }: ButtonProps) {
   const text = useText()
+  const { busy = does?.busy, onClick = does ? () => does.run() : undefined, ...attributes } = rest
   const { role } = useCaller()
   const forbidden = needs !== undefined && !mayDo(role, needs)
   // A busy button keeps the focus, which a disabled one loses.
   const wait = (event: MouseEvent<HTMLButtonElement>) => event.preventDefault()
   return (
     <button
-      {...rest}
+      {...attributes}
       type={submit ? 'submit' : 'button'}
       className={`${classOf(kind, size)} ${rest.className ?? ''}`}
       disabled={rest.disabled === true || forbidden}
       aria-busy={busy}
       aria-disabled={busy === true ? true : undefined}
-      onClick={busy === true ? wait : rest.onClick}
+      onClick={busy === true ? wait : onClick}
       title={forbidden ? text.common.needsRole(needs) : rest.title}
     >
       {icon ? <Icon name={icon} /> : null}

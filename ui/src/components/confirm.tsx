@@ -1,6 +1,7 @@
 // A question before something that cannot be undone: what follows from it, what refers to the thing, and its name to type.
 
 import { useState, type ReactNode } from 'react'
+import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
 import { useText } from '@/text'
 import { Button } from './button'
@@ -71,17 +72,7 @@ function Question({
       }}
     >
       <p>{consequence}</p>
-      {references && references.total > objects.length ? (
-        <p className="med">
-          {text.common.usedBy(references.total)}{' '}
-          <span className="dim">
-            {Object.entries(references.referenced_by)
-              .filter(([, count]) => count > 0)
-              .map(([kind, count]) => `${count} ${text.kinds[kind]?.[count === 1 ? 0 : 1] ?? kind}`)
-              .join(', ')}
-          </span>
-        </p>
-      ) : null}
+      {references && references.total > objects.length ? <Usage references={references} /> : null}
       {objects.length > 0 ? <ReferringObjects objects={objects} fate={fate} /> : null}
       {children}
       {mayForce && references && references.total > 0 ? (
@@ -94,7 +85,7 @@ function Question({
         autoComplete="off"
         spellCheck={false}
       />
-      {error ? <Failure error={error} /> : null}
+      <Failure error={error ?? null} />
       <div className="btns">
         <Button kind="primary" submit disabled={typed !== name} busy={busy}>
           {action}
@@ -104,5 +95,21 @@ function Question({
         </Button>
       </div>
     </form>
+  )
+}
+
+/** How many objects refer to the thing, by their kinds. */
+function Usage({ references }: { references: Schemas['References'] }) {
+  const text = useText()
+  return (
+    <p className="med">
+      {text.common.usedBy(references.total)}{' '}
+      <span className="dim">
+        {Object.entries(references.referenced_by)
+          .filter(([, count]) => count > 0)
+          .map(([kind, count]) => `${count} ${text.kinds[kind]?.[count === 1 ? 0 : 1] ?? kind}`)
+          .join(', ')}
+      </span>
+    </p>
   )
 }

@@ -98,6 +98,7 @@ export function useEdit<T extends Fields, R = unknown>(options: Options<T, R>): 
     startFrom(theirs, value)
     send(value, theirs)
   }
+  const drop = () => setConflict(null)
   const error = unread ?? (read && isOutdated(change.error) ? null : change.error)
   const problems = error instanceof ApiError ? error : null
   return {
@@ -113,11 +114,7 @@ export function useEdit<T extends Fields, R = unknown>(options: Options<T, R>): 
       change.reset()
     },
     dialog: conflict ? (
-      <MergeDialog
-        clashes={conflict.clashes}
-        onClose={() => setConflict(null)}
-        onMerge={(names) => accept(conflict, names)}
-      />
+      <MergeDialog clashes={conflict.clashes} onClose={drop} onMerge={(names) => accept(conflict, names)} />
     ) : null,
   }
 }

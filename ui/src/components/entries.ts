@@ -1,9 +1,10 @@
 // An entry of the navigation with its tabs. A page registers itself by one entry in pages/index.ts.
 
-import type { ComponentType } from 'react'
+import { createContext, useContext, type ComponentType } from 'react'
 import type { IconName } from '@/components/icons'
 import type { Text } from '@/text'
 import { isSupported, type Operation } from '@/api/operations'
+import { usePath } from '@/session/link'
 
 type Lazy = () => Promise<{ default: ComponentType }>
 
@@ -50,6 +51,19 @@ export function available(entries: Entry[]): Entry[] {
   return entries
     .map((entry) => ({ ...entry, tabs: entry.tabs.filter((tab) => tab.needs.every(isSupported)) }))
     .filter((entry) => entry.tabs.length > 0)
+}
+
+/** The entries of the navigation. A page finds its own among them, so that it does not import what loads it. */
+export const Entries = createContext<readonly Entry[]>([])
+
+export function isCurrent(entry: Entry, path: string): boolean {
+  return entry.path === '/' ? path === '/' : path === entry.path || path.startsWith(`${entry.path}/`)
+}
+
+/** The entry of the page that is shown. */
+export function useEntry(): Entry | undefined {
+  const path = usePath()
+  return useContext(Entries).find((entry) => isCurrent(entry, path))
 }
 
 /** Address of a tab. */

@@ -1,9 +1,6 @@
 // Form fields: a label, a control, what is wrong with it, and a hint.
 
 import { useId, type ComponentPropsWithoutRef, type ReactNode } from 'react'
-import type { ApiError } from '@/api/client'
-import { otherFields } from '@/api/other-fields'
-import { useText } from '@/text'
 
 interface FieldProps {
   label: ReactNode
@@ -158,30 +155,6 @@ export function Check({ label, hint, checked, onChange, disabled }: CheckProps) 
       {hint ? (
         <p className="dim sm" id={`${id}-hint`}>
           {hint}
-        </p>
-      ) : null}
-    </div>
-  )
-}
-
-/** All errors of a form at its top, each with the path of its field. */
-export function ErrorSummary({ error }: { error: ApiError }) {
-  const text = useText()
-  return (
-    <div className="err" role="alert">
-      <p className="strong" lang="en">
-        {error.message}
-      </p>
-      <ul>
-        {otherFields(error).map((field) => (
-          <li key={field.path}>
-            <code>{field.path}</code> <span lang="en">{field.message}</span>
-          </li>
-        ))}
-      </ul>
-      {error.requestId ? (
-        <p className="dim sm mono">
-          {error.status} {error.code}, {text.common.request} {error.requestId}
         </p>
       ) : null}
     </div>

@@ -6,7 +6,6 @@ import { useText } from '@/text'
 import { Button } from './button'
 import type { Fields } from './draft'
 import type { Edit } from './edit'
-import { ErrorSummary } from './fields'
 import { Failure } from './section'
 
 /** The values of a form as they are typed: numbers and lists are text. */
@@ -52,7 +51,7 @@ export function EditForm<T extends Fields>({
         event.currentTarget.requestSubmit()
       }}
     >
-      <FormErrors edit={edit} />
+      <Failure error={edit.error} />
       {children}
       <div className="btns formend">
         <Button kind="primary" submit needs={needs} busy={edit.busy} disabled={!isNew && !dirty}>
@@ -79,16 +78,6 @@ export function EditForm<T extends Fields>({
       </div>
       {edit.dialog}
     </form>
-  )
-}
-
-/** What was wrong with the last save. */
-export function FormErrors<T extends Fields>({ edit: { error, problems } }: { edit: Edit<T> }) {
-  if (!error) return null
-  return problems && problems.fields.length > 0 ? (
-    <ErrorSummary error={problems} />
-  ) : (
-    <Failure error={error} />
   )
 }
 

@@ -6,10 +6,9 @@ import { ApiError } from '@/api/client'
 import { useTitle } from '@/session/crumb'
 import { useGo } from '@/session/link'
 import type { Role } from '@/session/roles'
-import { Answer, Tabs } from './answer'
+import { Page } from './answer'
 import type { Fields } from './draft'
 import type { Edit } from './edit'
-import type { Entry } from './entries'
 import { EditForm } from './form'
 import { NotFound } from './not-found'
 import { useObject, useObjectEdit, type Resource, type Stored } from './resource'
@@ -57,7 +56,6 @@ export function ObjectForm<T, F extends Fields>({ resource, stored, needs, child
 
 interface NewProps<T, F extends Fields> {
   resource: Resource<T, F>
-  entry: Entry
   question: string
   answer: string
   title: string
@@ -73,7 +71,7 @@ interface NewProps<T, F extends Fields> {
 
 /** The page of a new object. */
 export function NewObject<T, F extends Fields>(props: NewProps<T, F>) {
-  const { resource, entry, question, answer, title, back, next, start, draft, children } = props
+  const { resource, question, answer, title, back, next, start, draft, children } = props
   const go = useGo()
   useTitle(title)
   const edit = useObjectEdit(resource, null, {
@@ -82,14 +80,12 @@ export function NewObject<T, F extends Fields>(props: NewProps<T, F>) {
     onSaved: (saved) => go(next?.(saved) ?? back),
   })
   return (
-    <>
-      <Answer question={question}>{answer}</Answer>
-      <Tabs entry={entry} />
+    <Page question={question} answer={answer}>
       <Section title={title}>
         <EditForm edit={edit} isNew onCancel={() => go(back)}>
           {children(edit)}
         </EditForm>
       </Section>
-    </>
+    </Page>
   )
 }

@@ -6,14 +6,15 @@ import { useQuery } from '@tanstack/react-query'
 import { ApiError, type Answer } from '@/api/client'
 import { useChange } from '@/api/query'
 import { useSearchParams } from '@/session/search-params'
-import { say, sayError } from '@/session/toasts'
+import { sayError } from '@/session/toasts'
+import { useFormAction } from '@/components/action'
 import { useText } from '@/text'
+import { ActionForm } from './action-form'
 import { Button } from './button'
 import { Confirm } from './confirm'
 import { DataTable } from './data-table'
 import { Dialog } from './dialog'
 import type { Draft, Fields } from './draft'
-import { FormErrors } from './form'
 import { Actions, type Action } from './menu'
 import { useObjectEdit, useObjects, type Resource, type Stored } from './resource'
 import { Empty, Failure, Loaded, Section, Skeleton } from './section'
@@ -77,25 +78,16 @@ export function ObjectList<T, F extends Fields>(props: Props<T, F>) {
       ),
     },
   ]
+  const kindOfAdd = primary ? 'primary' : 'plain'
   const add = (
-    <Button
-      size="small"
-      kind={primary ? 'primary' : 'plain'}
-      icon="plus"
-      needs="operator"
-      onClick={() => open('new')}
-    >
+    <Button size="small" kind={kindOfAdd} icon="plus" needs="operator" onClick={() => open('new')}>
       {text.common.add}
     </Button>
   )
   return (
     <Section title={words.title} hint={words.hint} actions={add}>
       {extra}
-      <Loaded
-        query={query}
-        isEmpty={(rows) => rows.length === 0}
-        empty={<Empty command={words.command}>{words.empty}</Empty>}
-      >
+      <Loaded query={query} empty={<Empty command={words.command}>{words.empty}</Empty>}>
         {(rows) => (
           <DataTable
             label={words.title}
@@ -169,7 +161,13 @@ interface DeleteProps<T, F extends Fields> extends Pick<Props<T, F>, 'resource' 
 function DeleteDialog<T, F extends Fields>({ resource, words, object, onClose }: DeleteProps<T, F>) {
   const text = useText()
   const name = object ? resource.name(object) : ''
-  const remove = useChange((row: T) => resource.remove(resource.idOf(row)))
+  const remove = useFormAction(
+    (row: T) => resource.remove(resource.idOf(row)),
+    () => {
+      onClose()
+      return text.common.deleted(name)
+    },
+  )
   return (
     <Confirm
       open={object !== null}
@@ -179,16 +177,11 @@ function DeleteDialog<T, F extends Fields>({ resource, words, object, onClose }:
       name={name}
       subject={object && resource.type ? { type: resource.type, id: resource.idOf(object) } : undefined}
       action={text.common.delete}
-      busy={remove.isPending}
+      busy={remove.busy}
       error={remove.error}
       onConfirm={() => {
         if (!object) return
-        remove.mutate(object, {
-          onSuccess: ({ warnings }) => {
-            say(text.common.deleted(name), warnings)
-            onClose()
-          },
-        })
+        remove.run(object)
       }}
     />
   )
@@ -246,35 +239,20 @@ function Form<T, F extends Fields>(props: EditProps<T, F> & { stored: Stored<T> 
   useFocusFirstError(problems)
   return (
     <>
-      <form
+      <ActionForm
+        of={edit}
         className="form form--2"
-        onSubmit={(event) => {
-          event.preventDefault()
-          edit.submit()
+        onSubmit={edit.submit}
+        word={id === 'new' ? text.common.create : text.common.save}
+        needs="operator"
+        onCancel={() => {
+          edit.forget()
+          onClose()
         }}
+        buttons={draft.dirty ? <span className="dim sm">{text.dns.editor.unsaved}</span> : null}
       >
-        {edit.error ? (
-          <div className="wide">
-            <FormErrors edit={edit} />
-          </div>
-        ) : null}
         {form({ draft, error: (path) => edit.of(path) })}
-        <div className="btns wide">
-          <Button kind="primary" submit needs="operator" busy={edit.busy}>
-            {id === 'new' ? text.common.create : text.common.save}
-          </Button>
-          <Button
-            kind="ghost"
-            onClick={() => {
-              edit.forget()
-              onClose()
-            }}
-          >
-            {text.common.cancel}
-          </Button>
-          {draft.dirty ? <span className="dim sm">{text.dns.editor.unsaved}</span> : null}
-        </div>
-      </form>
+      </ActionForm>
       {edit.dialog}
     </>
   )

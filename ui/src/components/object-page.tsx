@@ -3,12 +3,11 @@
 import { useState, type ReactNode } from 'react'
 import type { Answer as Answered } from '@/api/client'
 import { useChange } from '@/api/query'
-import type { Entry } from '@/components/entries'
 import { useGo } from '@/session/link'
 import type { Role } from '@/session/roles'
 import { say } from '@/session/toasts'
 import { useText } from '@/text'
-import { Answer, Tabs } from './answer'
+import { Page } from './answer'
 import { Button } from './button'
 import { Confirm } from './confirm'
 import { dropDraft } from './draft'
@@ -41,39 +40,34 @@ interface Props {
   question: string
   answer: ReactNode
   actions?: ReactNode
-  /** The entry whose tabs are shown. */
-  entry?: Entry
   /** Absent while it is read, of a new object, and of one that cannot be deleted. */
   deletion?: Deletion | null
   children: ReactNode
 }
 
-export function ObjectPage({ question, answer, actions, entry, deletion, children }: Props) {
+export function ObjectPage({ question, answer, actions, deletion, children }: Props) {
   const text = useText()
   const [asking, setAsking] = useState(false)
   return (
-    <>
-      <Answer
-        question={question}
-        actions={
-          actions || deletion ? (
-            <>
-              {actions}
-              {deletion ? (
-                <Button needs={deletion.needs ?? 'operator'} onClick={() => setAsking(true)}>
-                  {text.common.delete}
-                </Button>
-              ) : null}
-            </>
-          ) : undefined
-        }
-      >
-        {answer}
-      </Answer>
-      {entry ? <Tabs entry={entry} /> : null}
+    <Page
+      question={question}
+      answer={answer}
+      actions={
+        actions || deletion ? (
+          <>
+            {actions}
+            {deletion ? (
+              <Button needs={deletion.needs ?? 'operator'} onClick={() => setAsking(true)}>
+                {text.common.delete}
+              </Button>
+            ) : null}
+          </>
+        ) : undefined
+      }
+    >
       {children}
       {deletion ? <Question {...deletion} open={asking} onClose={() => setAsking(false)} /> : null}
-    </>
+    </Page>
   )
 }
 

@@ -61,18 +61,17 @@ describe('a kind of object', () => {
     ])
   })
   it('removes an object by what its path has, and only if that is wanted although others use it', async () => {
-    const { name, subject, draft, remove } = deletionOf(chains, chain, {
-      title: 'Delete',
-      consequence: '',
-      back: '/',
-    })
-    expect({ name, subject, draft }).toEqual({
+    const words = { title: (name: string) => `Delete ${name}`, consequence: '', back: '/' }
+    expect(deletionOf(chains, undefined, words)).toBeNull()
+    const deletion = deletionOf(chains, chain, words)
+    expect(deletion).toMatchObject({
       name: 'far',
+      title: 'Delete far',
       subject: { type: 'chain', id: 'c1' },
       draft: 'chain.c1',
     })
-    await remove(false)
-    await remove(true)
+    await deletion?.remove(false)
+    await deletion?.remove(true)
     expect(requests.map((each) => each.path)).toEqual(['/chains/c1', '/chains/c1?force=true'])
   })
 })

@@ -162,15 +162,22 @@ export function useObjectEdit<T, F extends Fields>(
   })
 }
 
-/** How an object is deleted, with its name, its references and its draft. */
+/** How an object is deleted, with its name, its references and its draft; null if there is none. */
 export function deletionOf<T, F>(
   resource: Resource<T, F>,
-  object: T,
-  words: Pick<Deletion, 'title' | 'consequence' | 'back'> & Partial<Deletion>,
-): Deletion {
+  object: T | null | undefined,
+  {
+    title,
+    ...words
+  }: Pick<Deletion, 'consequence' | 'back'> &
+    Partial<Omit<Deletion, 'title'>> & { title: (name: string) => string },
+): Deletion | null {
+  if (!object) return null
   const id = resource.idOf(object)
+  const name = resource.name(object)
   return {
-    name: resource.name(object),
+    name,
+    title: title(name),
     subject: resource.type ? { type: resource.type, id } : undefined,
     remove: (force) => resource.remove(id, force),
     draft: resource.draftKey(id),

@@ -35,9 +35,9 @@ export function Section({ title, hint, actions, children }: SectionProps) {
 
 interface LoadedProps<T> {
   query: UseQueryResult<Answer<T>>
-  /** Reports whether there is nothing to show. */
+  /** Reports whether there is nothing to show; a list without entries if not given. */
   isEmpty?: (data: T) => boolean
-  /** What it is, and the next action. */
+  /** Shown if there is nothing: what it is, and the next action. */
   empty?: ReactNode
   /** Height while loading, in lines. */
   lines?: number
@@ -45,10 +45,10 @@ interface LoadedProps<T> {
 }
 
 /** Data of the API in one of its four states. The last good data stays while an error lasts. */
-export function Loaded<T>({ query, isEmpty, empty, lines = 3, children }: LoadedProps<T>) {
+export function Loaded<T>({ query, isEmpty = hasNone, empty, lines = 3, children }: LoadedProps<T>) {
   const { data, error } = query
   if (data) {
-    const body = empty !== undefined && isEmpty?.(data.data) === true ? empty : children(data.data)
+    const body = empty !== undefined && isEmpty(data.data) ? empty : children(data.data)
     if (!error) return <>{body}</>
     return (
       <>
@@ -60,6 +60,18 @@ export function Loaded<T>({ query, isEmpty, empty, lines = 3, children }: Loaded
   if (error instanceof ApiError && error.status === 501) return <NotSupported message={error.message} />
   if (error) return <Failure error={error} retry={() => void query.refetch()} />
   return <Skeleton lines={lines} />
+}
+
+const hasNone = (data: unknown) => Array.isArray(data) && data.length === 0
+
+/** A section whose data is read. */
+export function LoadedSection<T>(props: LoadedProps<T> & Omit<SectionProps, 'children'>) {
+  const { title, hint, actions, ...loaded } = props
+  return (
+    <Section title={title} hint={hint} actions={actions}>
+      <Loaded {...loaded} />
+    </Section>
+  )
 }
 
 /** Lines in place of data that has not arrived. Nothing is drawn for the first 300 ms. */
@@ -79,9 +91,18 @@ export function Skeleton({ lines }: { lines: number }) {
   )
 }
 
+interface FailureProps {
+  /** Without an error nothing is drawn. */
+  error: Error | null
+  /** When the data was read that is still shown. */
+  since?: number
+  retry?: () => void
+}
+
 /** An error in words: what failed, its code and the id of the request. */
-export function Failure({ error, since, retry }: { error: Error; since?: number; retry?: () => void }) {
+export function Failure({ error, since, retry }: FailureProps) {
   const text = useText()
+  if (!error) return null
   const known = error instanceof ApiError
   const fields = known ? otherFields(error) : []
   return (

@@ -60,7 +60,7 @@ export function SignInForm({ onDone }: { onDone: () => void }) {
   }
   return (
     <form className="form" onSubmit={(event) => void submit(event)}>
-      {error ? <Failure error={error} /> : null}
+      <Failure error={error} />
       <TextField
         label={text.shell.username}
         value={username}

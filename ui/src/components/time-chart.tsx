@@ -223,11 +223,7 @@ function ValueTable({ label, times, series, format }: TableProps) {
         dense
         plain
         columns={[
-          {
-            head: '',
-            heading: true,
-            cell: ({ time }) => formatTime(new Date(time * 1000).toISOString()),
-          },
+          { head: '', heading: true, cell: ({ time }) => formatTime(new Date(time * 1000).toISOString()) },
           ...series.map((each) => ({
             head: each.label,
             numeric: true,

@@ -4,12 +4,11 @@ import { useId, useMemo, useState } from 'react'
 import { ApiError, call, client, type Schemas } from '@/api/client'
 import { useChange, useGet } from '@/api/query'
 import { say } from '@/session/toasts'
+import { ActionForm } from '@/components/action-form'
 import { useText } from '@/text'
 import { formatTime } from '@/text/format'
-import { Button } from '@/components/button'
 import { Dialog } from '@/components/dialog'
 import { useDraft, type Draft } from '@/components/draft'
-import { ErrorSummary } from '@/components/fields'
 import { FieldList } from '@/components/form-fields'
 import { Failure } from '@/components/section'
 import { HostAdopter } from '@/components/hosts/host-adopter'
@@ -64,16 +63,18 @@ function ExceptionForm({ onClose, device, type = 'temporary-direct', minutes = 6
     onClose()
   }
   return (
-    <form
-      className="form"
-      onSubmit={(event) => {
-        event.preventDefault()
+    <ActionForm
+      of={{ busy: add.isPending, error: add.error }}
+      onSubmit={() => {
         // The error stays in the state of the mutation.
         submit().catch(() => undefined)
       }}
+      word={value.type === 'quarantine' ? text.exception.quarantine : text.exception.allow}
+      needs="operator"
+      disabled={value.device_id === ''}
+      aria-describedby={value.device_id === '' ? missing : undefined}
+      onCancel={onClose}
     >
-      {problem && problem.fields.length > 0 ? <ErrorSummary error={problem} /> : null}
-      {add.error && !(problem && problem.fields.length > 0) ? <Failure error={add.error} /> : null}
       {device ? null : (
         <DeviceChoice
           value={value.device_id}
@@ -87,22 +88,7 @@ function ExceptionForm({ onClose, device, type = 'temporary-direct', minutes = 6
           {text.exception.deviceMissing}
         </p>
       ) : null}
-      <div className="btns">
-        <Button
-          kind="primary"
-          submit
-          needs="operator"
-          busy={add.isPending}
-          disabled={value.device_id === ''}
-          aria-describedby={value.device_id === '' ? missing : undefined}
-        >
-          {value.type === 'quarantine' ? text.exception.quarantine : text.exception.allow}
-        </Button>
-        <Button kind="ghost" onClick={onClose}>
-          {text.common.cancel}
-        </Button>
-      </div>
-    </form>
+    </ActionForm>
   )
 }
 
@@ -157,7 +143,7 @@ function ExceptionFields({ draft, problem }: { draft: Draft<Written>; problem: A
         <Segmented
           label={words.duration}
           value={value.minutes}
-          options={DURATIONS.map((each) => [each, words.durations[each] ?? each] as const)}
+          options={DURATIONS.map((each) => [each, words.durations[each]] as const)}
           onChange={(chosen) => set('minutes', chosen)}
         />
       </div>

@@ -1,9 +1,8 @@
 // An active exception: how long it holds, and its end.
 
 import { call, client } from '@/api/client'
-import { useChange } from '@/api/query'
 import { Link } from '@/session/link'
-import { say, sayError } from '@/session/toasts'
+import { useAction } from '@/components/action'
 import { useText } from '@/text'
 import { formatTime } from '@/text/format'
 import { Button } from '@/components/button'
@@ -13,17 +12,23 @@ import { Ring } from '@/components/ring'
 export function ExceptionRow({ exception, device }: { exception: Exception; device?: string }) {
   const text = useText()
   const remove = (id: string) => call(client.DELETE('/exceptions/{id}', { params: { path: { id } } }))
-  const end = useChange(() => remove(exception.id))
+  const end = useAction(
+    () => remove(exception.id),
+    () => text.exception.ended,
+  )
   // The API does not change exceptions. The longer one begins before the shorter one ends, so there is no gap.
-  const extend = useChange(async () => {
-    const longer = await call(
-      client.POST('/exceptions', {
-        body: extending(exception, exception.remaining_sec ?? 0, 30),
-      }),
-    )
-    await remove(exception.id)
-    return longer
-  })
+  const extend = useAction(
+    async () => {
+      const longer = await call(
+        client.POST('/exceptions', {
+          body: extending(exception, exception.remaining_sec ?? 0, 30),
+        }),
+      )
+      await remove(exception.id)
+      return longer
+    },
+    () => text.exception.prolonged,
+  )
   const effect = text.overview.exceptions.effects[effectOf(exception)](exception.profile ?? '')
   return (
     <div className="exc">
@@ -47,32 +52,10 @@ export function ExceptionRow({ exception, device }: { exception: Exception; devi
           {exception.reason ? `: “${exception.reason}”` : ''}
         </small>
         <span className="btns">
-          <Button
-            kind="ghost"
-            size="small"
-            needs="operator"
-            busy={end.isPending}
-            onClick={() =>
-              end.mutate(undefined, {
-                onSuccess: ({ warnings }) => say(text.exception.ended, warnings),
-                onError: sayError,
-              })
-            }
-          >
+          <Button kind="ghost" size="small" needs="operator" does={end}>
             {text.exception.endNow}
           </Button>
-          <Button
-            kind="ghost"
-            size="small"
-            needs="operator"
-            busy={extend.isPending}
-            onClick={() =>
-              extend.mutate(undefined, {
-                onSuccess: ({ warnings }) => say(text.exception.prolonged, warnings),
-                onError: sayError,
-              })
-            }
-          >
+          <Button kind="ghost" size="small" needs="operator" does={extend}>
             {text.exception.addMinutes}
           </Button>
         </span>

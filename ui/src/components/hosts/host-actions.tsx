@@ -1,11 +1,11 @@
 // What one can do with a host: make a device of it, at once or with a name, put it in quarantine, block it, forget it.
 
 import { useState } from 'react'
-import { call, client } from '@/api/client'
-import { useChange } from '@/api/query'
+import { call, client, type Answer, type Schemas } from '@/api/client'
 import { say, sayError } from '@/session/toasts'
 import { Button } from '@/components/button'
 import { Actions, type Action } from '@/components/menu'
+import { useAction } from '@/components/action'
 import { useText } from '@/text'
 import { useAdoption } from './adoption'
 import { HostDialog, type Deed } from './host-dialog'
@@ -26,8 +26,18 @@ export function HostActions({ host, once = false, onForgotten }: Props) {
   const hidden = useHidden()
   const [deed, setDeed] = useState<Deed | null>(null)
   const adopt = useAdoption()
-  const forget = useChange(() => call(client.DELETE('/hosts/{id}', { params: { path: { id: host.id } } })))
   const name = nameOf(host)
+  const forget = useAction(
+    () => call(client.DELETE('/hosts/{id}', { params: { path: { id: host.id } } })),
+    () => {
+      onForgotten?.()
+      return words.forgotten(name)
+    },
+  )
+  const said = {
+    onSuccess: ({ data, warnings }: Answer<Schemas['Device']>) => say(words.adopted(data.name), warnings),
+    onError: sayError,
+  }
   const isHidden = hidden.has(host.id)
   const isStranger = host.device_id === null
   const actions: (Action | null)[] = [
@@ -39,25 +49,9 @@ export function HostActions({ host, once = false, onForgotten }: Props) {
       : null,
     isStranger ? { id: 'block', label: words.block, needs: 'operator', run: () => setDeed('block') } : null,
     isStranger
-      ? {
-          id: 'hide',
-          label: isHidden ? words.unhide : words.hide,
-          run: () => setHidden(host.id, !isHidden),
-        }
+      ? { id: 'hide', label: isHidden ? words.unhide : words.hide, run: () => setHidden(host.id, !isHidden) }
       : null,
-    {
-      id: 'forget',
-      label: words.forget,
-      needs: 'operator',
-      run: () =>
-        forget.mutate(undefined, {
-          onSuccess: ({ warnings }) => {
-            say(words.forgotten(name), warnings)
-            onForgotten?.()
-          },
-          onError: sayError,
-        }),
-    },
+    { id: 'forget', label: words.forget, needs: 'operator', run: () => forget.run() },
   ]
   return (
     <div className="btns btns--row">
@@ -68,17 +62,7 @@ export function HostActions({ host, once = false, onForgotten }: Props) {
           needs="operator"
           busy={adopt.isPending}
           aria-label={`${words.adopt}: ${name}`}
-          onClick={() =>
-            once
-              ? adopt.mutate(
-                  { id: host.id },
-                  {
-                    onSuccess: ({ data, warnings }) => say(words.adopted(data.name), warnings),
-                    onError: sayError,
-                  },
-                )
-              : setDeed('adopt')
-          }
+          onClick={() => (once ? adopt.mutate({ id: host.id }, said) : setDeed('adopt'))}
         >
           {words.adopt}
         </Button>

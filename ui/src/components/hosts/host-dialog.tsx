@@ -4,10 +4,9 @@ import { useState } from 'react'
 import { ApiError, type Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
 import { say } from '@/session/toasts'
-import { Button } from '@/components/button'
 import { Dialog } from '@/components/dialog'
-import { ErrorSummary, Select, TextField } from '@/components/fields'
-import { Failure } from '@/components/section'
+import { Select, TextField } from '@/components/fields'
+import { ActionForm } from '@/components/action-form'
 import { useText } from '@/text'
 import { useAdoption } from './adoption'
 import { nameOf, type Host } from './hosts'
@@ -50,10 +49,9 @@ function Form({ host, deed, onClose }: { host: Host; deed: Deed; onClose: () => 
     block: text.hosts.blockedNow,
   }[deed]
   return (
-    <form
-      className="form"
-      onSubmit={(event) => {
-        event.preventDefault()
+    <ActionForm
+      of={{ busy: adopt.isPending, error: adopt.error }}
+      onSubmit={() =>
         adopt.mutate(
           { id: host.id, name, status: STATUS[deed], ...(trustClass ? { trust_class: trustClass } : {}) },
           {
@@ -63,9 +61,12 @@ function Form({ host, deed, onClose }: { host: Host; deed: Deed; onClose: () => 
             },
           },
         )
-      }}
+      }
+      word={deed === 'adopt' ? text.hosts.adopt : text.hosts[deed]}
+      needs="operator"
+      disabled={name.trim() === ''}
+      onCancel={onClose}
     >
-      {problem ? <ErrorSummary error={problem} /> : adopt.error ? <Failure error={adopt.error} /> : null}
       <p className="mid">{words.means[deed]}</p>
       <TextField
         label={words.name}
@@ -84,14 +85,6 @@ function Form({ host, deed, onClose }: { host: Host; deed: Deed; onClose: () => 
           onChange={setTrustClass}
         />
       ) : null}
-      <div className="btns">
-        <Button kind="primary" submit needs="operator" busy={adopt.isPending} disabled={name.trim() === ''}>
-          {deed === 'adopt' ? text.hosts.adopt : text.hosts[deed]}
-        </Button>
-        <Button kind="ghost" onClick={onClose}>
-          {text.common.cancel}
-        </Button>
-      </div>
-    </form>
+    </ActionForm>
   )
 }

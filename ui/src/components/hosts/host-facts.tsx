@@ -33,7 +33,7 @@ export function HostFacts({ host }: { host: Host }) {
           words.names,
           host.names.length > 0 ? (
             <span title={words.namesHint}>
-              {host.names.map(({ name, from }) => `${name} (${words.nameFrom[from] ?? from})`).join(', ')}
+              {host.names.map(({ name, from }) => `${name} (${words.nameFrom[from]})`).join(', ')}
             </span>
           ) : (
             unknown

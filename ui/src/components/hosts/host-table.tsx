@@ -4,6 +4,7 @@ import { useMemo } from 'react'
 import { Link } from '@/session/link'
 import { DataTable } from '@/components/data-table'
 import type { Column } from '@/components/table'
+import { TwoLines } from '@/components/two-lines'
 import { useText, type Text } from '@/text'
 import { HostActions } from './host-actions'
 import { HostPath, HostRate, HostSeen, HostTags } from './host-words'
@@ -34,26 +35,15 @@ function columnsOf(text: Text, once: boolean | undefined, devices: Props['device
       head: columns.host,
       sort: (host) => nameOf(host).toLowerCase(),
       bare: true,
-      cell: (row) => (
-        <div className="two">
-          <span>
-            <Link className="med" to={`/devices/hosts/${row.id}`}>
-              {nameOf(row)}
-            </Link>{' '}
-            <HostTags host={row} />
-          </span>
-          {nameOf(row) === row.mac ? null : <small className="mono">{row.mac}</small>}
-        </div>
-      ),
+      cell: (row) => <HostName host={row} />,
     },
     {
       head: columns.address,
       sort: addressOf,
       cell: (row) => (
-        <span className="two">
-          <span>{addressOf(row) ?? <span className="dim">{words.noAddress}</span>}</span>
-          <small>{row.interface}</small>
-        </span>
+        <TwoLines second={row.interface}>
+          {addressOf(row) ?? <span className="dim">{words.noAddress}</span>}
+        </TwoLines>
       ),
     },
     {
@@ -93,4 +83,16 @@ function columnsOf(text: Text, once: boolean | undefined, devices: Props['device
       cell: (row) => <HostActions host={row} once={once} />,
     },
   ]
+}
+
+function HostName({ host }: { host: Host }) {
+  const name = nameOf(host)
+  return (
+    <TwoLines second={name === host.mac ? null : <span className="mono">{host.mac}</span>}>
+      <Link className="med" to={`/devices/hosts/${host.id}`}>
+        {name}
+      </Link>{' '}
+      <HostTags host={host} />
+    </TwoLines>
+  )
 }

@@ -1,5 +1,6 @@
 // Parts of a host in words.
 
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 import { formatBits } from '@/text/format'
 import { StateWord, Tag } from '@/components/state'
@@ -38,7 +39,7 @@ export function HostPath({ host }: { host: Host }) {
   const by = path.policy?.name ?? null
   return (
     <span className="two" title={path.sentence}>
-      <StateWord state={pathState(host)}>{text.hosts.treatments[path.treatment] ?? path.treatment}</StateWord>
+      <StateWord state={pathState(host)}>{text.hosts.treatments[path.treatment]}</StateWord>
       {by ? <small>{by}</small> : null}
     </span>
   )
@@ -66,11 +67,14 @@ export function HostRate({ host }: { host: Host }) {
 export function HostSeen({ host }: { host: Host }) {
   const text = useText()
   return (
-    <span className="two">
+    <TwoLines
+      second={
+        <>
+          {text.hosts.firstSeen} <Age time={host.first_seen} />
+        </>
+      }
+    >
       {host.online ? <StateWord state="ok">{text.hosts.online}</StateWord> : <Age time={host.last_seen} />}
-      <small>
-        {text.hosts.firstSeen} <Age time={host.first_seen} />
-      </small>
-    </span>
+    </TwoLines>
   )
 }

@@ -2,11 +2,11 @@
 
 import { useState } from 'react'
 import { call, client } from '@/api/client'
-import { useChange, useGet } from '@/api/query'
+import { useGet } from '@/api/query'
 import { Link } from '@/session/link'
-import { say, sayError } from '@/session/toasts'
 import { LinkButton } from '@/components/link-button'
 import { Segmented } from '@/components/segmented'
+import { useAction } from '@/components/action'
 import { useText } from '@/text'
 
 export const SETTING = 'network.unknown_hosts'
@@ -45,13 +45,15 @@ export function StrangerSwitch() {
   const { value, failed } = useTreatment()
   const policy = usePolicyForAll()
   const [chosen, setChosen] = useState<Choice>()
-  const change = useChange((next: Treatment) =>
-    call(
-      client.PUT('/settings/{key}', {
-        params: { path: { key: SETTING }, header: {} },
-        body: { value: next },
-      }),
-    ),
+  const change = useAction(
+    (next: Treatment) =>
+      call(
+        client.PUT('/settings/{key}', {
+          params: { path: { key: SETTING }, header: {} },
+          body: { value: next },
+        }),
+      ),
+    () => words.saved,
   )
   if (value === undefined) return failed ? <p className="dim">{words.unknown}</p> : null
   const shown = value !== 'direct' ? value : (chosen ?? (policy ? 'policy' : 'direct'))
@@ -75,16 +77,13 @@ export function StrangerSwitch() {
         <Segmented
           label={words.label}
           value={shown}
-          options={CHOICES.map((each) => [each, words.options[each] ?? each] as const)}
+          options={CHOICES.map((each) => [each, words.options[each]] as const)}
           needs="admin"
-          disabled={change.isPending}
+          disabled={change.busy}
           onChange={(next) => {
             setChosen(settingOf(next) === 'direct' ? next : undefined)
             if (settingOf(next) === value) return
-            change.mutate(settingOf(next), {
-              onSuccess: ({ warnings }) => say(words.saved, warnings),
-              onError: sayError,
-            })
+            change.run(settingOf(next))
           }}
         />
       </li>

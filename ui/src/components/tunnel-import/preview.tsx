@@ -60,7 +60,7 @@ function TunnelSummary({ tunnel }: { tunnel: Tunnel }) {
   return (
     <Facts
       facts={[
-        [words.kind, text.paths.types[tunnel.type] ?? tunnel.type],
+        [words.kind, text.paths.types[tunnel.type]],
         [words.server, servers.join(', ') || null],
         wireguard && [words.address, tunnel.addresses.join(', ') || null],
         wireguard && [words.allowed, allowed.join(', ') || null],

@@ -1,5 +1,6 @@
 // The ladder of a decision: packet, exception, policies, hops, and where the packet ends.
 
+import type { Schemas } from '@/api/client'
 import { useState, type ReactNode } from 'react'
 import { Link } from '@/session/link'
 import { Icon, type IconName } from '@/components/icons'
@@ -111,7 +112,7 @@ function Exceptions({ evaluation }: { evaluation: Evaluation }) {
       ) : (
         active.map((exception) => (
           <p key={exception.id} className="mid">
-            {text.exception.types[exception.type] ?? exception.type}
+            {text.exception.types[exception.type]}
             {exception.expires_at ? `, ${text.exception.until(formatTime(exception.expires_at))}` : ''}.{' '}
             {exception.effective ? text.why.takesEffect : text.why.noEffect}
           </p>
@@ -378,7 +379,7 @@ function Ghost({ evaluation, destinationOf }: { evaluation: Evaluation; destinat
 }
 
 /** The decision as a word. */
-export function DecisionWord({ decision }: { decision: string }) {
+export function DecisionWord({ decision }: { decision: Schemas['Decision'] }) {
   const text = useText()
-  return <StateWord state={decisionState(decision)}>{text.why.decisions[decision] ?? decision}</StateWord>
+  return <StateWord state={decisionState(decision)}>{text.why.decisions[decision]}</StateWord>
 }

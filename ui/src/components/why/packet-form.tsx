@@ -3,7 +3,7 @@
 import { useState } from 'react'
 import type { Search } from '@/session/search-params'
 import { Button } from '@/components/button'
-import { Icon } from '@/components/icons'
+import { FilterBox, FilterSelect } from '@/components/filter-fields'
 import { useText } from '@/text'
 import { formatTime } from '@/text/format'
 import type { PacketQuery } from './query'
@@ -14,6 +14,16 @@ interface Props {
   /** Time of the answer in milliseconds. */
   at: number
 }
+
+const PROTOCOLS = [
+  ['tcp', 'TCP'],
+  ['udp', 'UDP'],
+  ['icmp', 'ICMP'],
+] as const
+const FAMILIES = [
+  ['ipv4', 'IPv4'],
+  ['ipv6', 'IPv6'],
+] as const
 
 export function PacketForm({ packet, onAsk, at }: Props) {
   const text = useText()
@@ -31,16 +41,14 @@ export function PacketForm({ packet, onAsk, at }: Props) {
       }}
     >
       <span className="dim">{text.why.askAbout}</span>
-      <label className="search">
-        <Icon name="globe" />
-        <span className="sr">{text.why.destination}</span>
-        <input
-          className="field"
-          value={destination}
-          placeholder={text.why.anyDestination}
-          onChange={(event) => setDestination(event.target.value)}
-        />
-      </label>
+      <FilterBox
+        label={text.why.destination}
+        icon="globe"
+        isFilter={false}
+        value={destination}
+        placeholder={text.why.anyDestination}
+        onChange={(typed) => setDestination(typed ?? '')}
+      />
       <label>
         <span className="sr">{text.why.port}</span>
         <input
@@ -51,31 +59,20 @@ export function PacketForm({ packet, onAsk, at }: Props) {
           onChange={(event) => setPort(event.target.value.replace(/\D/g, ''))}
         />
       </label>
-      <label>
-        <span className="sr">{text.why.protocol}</span>
-        <select
-          className="field"
-          value={packet.protocol ?? ''}
-          onChange={(event) => ask({ protocol: event.target.value || undefined })}
-        >
-          <option value="">{text.why.anyProtocol}</option>
-          <option value="tcp">TCP</option>
-          <option value="udp">UDP</option>
-          <option value="icmp">ICMP</option>
-        </select>
-      </label>
-      <label>
-        <span className="sr">{text.why.family}</span>
-        <select
-          className="field"
-          value={packet.family ?? ''}
-          onChange={(event) => ask({ family: event.target.value || undefined })}
-        >
-          <option value="">{text.why.bothFamilies}</option>
-          <option value="ipv4">IPv4</option>
-          <option value="ipv6">IPv6</option>
-        </select>
-      </label>
+      <FilterSelect
+        label={text.why.protocol}
+        any={text.why.anyProtocol}
+        options={PROTOCOLS}
+        value={packet.protocol}
+        onChange={(protocol) => ask({ protocol })}
+      />
+      <FilterSelect
+        label={text.why.family}
+        any={text.why.bothFamilies}
+        options={FAMILIES}
+        value={packet.family}
+        onChange={(family) => ask({ family })}
+      />
       <Button submit>{text.why.ask}</Button>
       {at > 0 ? (
         <span className="dim sm nowrap">

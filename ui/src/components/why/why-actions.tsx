@@ -1,17 +1,18 @@
 // What one can do about a decision, and its details.
 
 import { useState, type ReactNode } from 'react'
-import { call, client } from '@/api/client'
-import { useChange, useGet } from '@/api/query'
+import { call, client, type Schemas } from '@/api/client'
+import { useGet } from '@/api/query'
 import { isSupported } from '@/api/operations'
 import { Link } from '@/session/link'
-import { say, sayError } from '@/session/toasts'
+import { say } from '@/session/toasts'
 import { Button, IconButton } from '@/components/button'
 import { copyText } from '@/components/copy'
 import { ExceptionDialog } from '@/components/exceptions/exception-dialog'
 import { Icon } from '@/components/icons'
 import { English } from '@/components/said'
 import { useNow } from '@/components/time'
+import { useAction } from '@/components/action'
 import { useText } from '@/text'
 import { formatTime } from '@/text/format'
 import type { Evaluation } from './evaluate'
@@ -70,7 +71,10 @@ function WaysOut({ evaluation, onAllow }: { evaluation: Evaluation; onAllow: () 
   const users = new Set(
     (egress ?? []).filter((each) => each.tunnel === tunnel?.name).map((each) => each.policy),
   )
-  const up = useChange((id: string) => call(client.POST('/tunnels/{id}/up', { params: { path: { id } } })))
+  const up = useAction(
+    ({ id }: Schemas['Tunnel']) => call(client.POST('/tunnels/{id}/up', { params: { path: { id } } })),
+    (_, { name }) => text.overview.reconnecting(name),
+  )
   return (
     <div className="box">
       <h2>{tunnel ? text.why.twoWays : text.why.wayOut}</h2>
@@ -82,13 +86,8 @@ function WaysOut({ evaluation, onAllow }: { evaluation: Evaluation; onAllow: () 
             kind="primary"
             icon="refresh"
             needs="operator"
-            busy={up.isPending}
-            onClick={() =>
-              up.mutate(tunnel.id, {
-                onSuccess: ({ warnings }) => say(text.overview.reconnecting(tunnel.name), warnings),
-                onError: sayError,
-              })
-            }
+            busy={up.busy}
+            onClick={() => up.run(tunnel)}
           >
             {text.overview.reconnect(tunnel.name)}
           </Button>

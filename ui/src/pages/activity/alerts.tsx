@@ -1,18 +1,18 @@
 // Rules of alerts, and where alerts are sent.
 
 import { useState } from 'react'
-import { ApiError, call, client, type Schemas } from '@/api/client'
-import { useChange, useGet } from '@/api/query'
-import { say, sayError } from '@/session/toasts'
-import { Answer, Tabs } from '@/components/answer'
+import { call, client, type Schemas } from '@/api/client'
+import { useGet } from '@/api/query'
+import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
-import { ErrorSummary } from '@/components/fields'
 import { FieldList } from '@/components/form-fields'
-import { Loaded, Section } from '@/components/section'
+import { LoadedSection } from '@/components/section'
 import { StateWord } from '@/components/state'
 import { Table } from '@/components/table'
+import { TwoLines } from '@/components/two-lines'
+import { useAction, useFormAction } from '@/components/action'
+import { ActionForm } from '@/components/action-form'
 import { useText } from '@/text'
-import { activity } from './entry'
 
 export default function Alerts() {
   const text = useText()
@@ -21,33 +21,34 @@ export default function Alerts() {
   const webhook = useGet('/alerts/webhook', {}, { every: false })
   const list = rules.data?.data
   return (
-    <>
-      <Answer question={t.question}>
-        {list ? t.sentence(list.filter((rule) => rule.enabled).length, list.length) : text.common.loading}
-      </Answer>
-      <Tabs entry={activity} />
-      <Section title={t.rules}>
-        <Loaded query={rules} lines={8}>
-          {(all) => <Rules rules={all} />}
-        </Loaded>
-      </Section>
-      <Section title={t.webhook} hint={t.webhookHint}>
-        <Loaded query={webhook}>{(value) => <Webhook webhook={value} />}</Loaded>
-      </Section>
-    </>
+    <Page
+      question={t.question}
+      answer={
+        list ? t.sentence(list.filter((rule) => rule.enabled).length, list.length) : text.common.loading
+      }
+    >
+      <LoadedSection title={t.rules} query={rules} lines={8}>
+        {(all) => <Rules rules={all} />}
+      </LoadedSection>
+      <LoadedSection title={t.webhook} hint={t.webhookHint} query={webhook}>
+        {(value) => <Webhook webhook={value} />}
+      </LoadedSection>
+    </Page>
   )
 }
 
 function Rules({ rules }: { rules: Schemas['AlertRule'][] }) {
   const text = useText()
   const t = text.activity.alerts
-  const toggle = useChange((rule: Schemas['AlertRule']) =>
-    call(
-      client.PUT('/alerts/rules/{id}', {
-        params: { path: { id: rule.id } },
-        body: { ...rule, enabled: !rule.enabled },
-      }),
-    ),
+  const toggle = useAction(
+    (rule: Schemas['AlertRule']) =>
+      call(
+        client.PUT('/alerts/rules/{id}', {
+          params: { path: { id: rule.id } },
+          body: { ...rule, enabled: !rule.enabled },
+        }),
+      ),
+    () => text.common.saved,
   )
   return (
     <Table
@@ -59,10 +60,9 @@ function Rules({ rules }: { rules: Schemas['AlertRule'][] }) {
           head: t.rule,
           bare: true,
           cell: (rule) => (
-            <span className="two">
+            <TwoLines second={rule.description}>
               <span className="med">{rule.name}</span>
-              <small>{rule.description}</small>
-            </span>
+            </TwoLines>
           ),
         },
         { head: t.severity, cell: (rule) => rule.severity },
@@ -79,13 +79,7 @@ function Rules({ rules }: { rules: Schemas['AlertRule'][] }) {
         {
           numeric: true,
           cell: (rule) => (
-            <Button
-              size="small"
-              needs="operator"
-              onClick={() =>
-                toggle.mutate(rule, { onSuccess: () => say(text.common.saved), onError: sayError })
-              }
-            >
+            <Button size="small" needs="operator" onClick={() => toggle.run(rule)}>
               {rule.enabled ? t.turnOff : t.turnOn}
             </Button>
           ),
@@ -104,42 +98,40 @@ function Webhook({ webhook }: { webhook: Schemas['AlertWebhook'] }) {
   const t = text.activity.alerts
   const [value, setValue] = useState(webhook)
   const [secret, setSecret] = useState('')
-  const save = useChange(() =>
-    call(
-      client.PUT('/alerts/webhook', {
-        params: { header: {} },
-        body: {
-          enabled: value.enabled,
-          url: value.url,
-          format: value.format,
-          min_severity: value.min_severity,
-          timeout_sec: value.timeout_sec,
-          retries: value.retries,
-          ...(secret ? { secret } : {}),
-        },
-      }),
-    ),
+  const save = useFormAction(
+    () =>
+      call(
+        client.PUT('/alerts/webhook', {
+          params: { header: {} },
+          body: {
+            enabled: value.enabled,
+            url: value.url,
+            format: value.format,
+            min_severity: value.min_severity,
+            timeout_sec: value.timeout_sec,
+            retries: value.retries,
+            ...(secret ? { secret } : {}),
+          },
+        }),
+      ),
+    () => {
+      setSecret('')
+      return text.common.saved
+    },
   )
   const change = (field: string, next: unknown) =>
     field === 'secret' ? setSecret(next as string) : setValue((before) => ({ ...before, [field]: next }))
-  const error = save.error instanceof ApiError ? save.error : undefined
   return (
-    <form
+    <ActionForm
       className="form form--2"
-      onSubmit={(event) => {
-        event.preventDefault()
-        save.mutate(undefined, {
-          onSuccess: ({ warnings }) => {
-            setSecret('')
-            say(text.common.saved, warnings)
-          },
-        })
-      }}
+      of={save}
+      onSubmit={() => save.run()}
+      word={text.common.save}
+      needs="operator"
     >
-      {error ? <ErrorSummary error={error} /> : null}
       <FieldList
         draft={{ value: { ...value, secret }, set: change }}
-        error={(path) => error?.of(path)}
+        error={(path) => save.of(path)}
         fields={[
           { field: 'url', label: t.url, input: { type: 'url' } },
           {
@@ -154,11 +146,6 @@ function Webhook({ webhook }: { webhook: Schemas['AlertWebhook'] }) {
           { field: 'enabled', kind: 'check', label: t.enabled },
         ]}
       />
-      <div className="btns wide">
-        <Button kind="primary" submit needs="operator" busy={save.isPending}>
-          {text.common.save}
-        </Button>
-      </div>
-    </form>
+    </ActionForm>
   )
 }

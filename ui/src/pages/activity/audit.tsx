@@ -1,9 +1,10 @@
 // The audit trail: who changed what, and with what result.
 
 import { useGet } from '@/api/query'
+import type { Schemas } from '@/api/client'
 import { Link } from '@/session/link'
 import { useSearchParams, type Search } from '@/session/search-params'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
 import { DataTable } from '@/components/data-table'
 import type { Column } from '@/components/table'
@@ -11,9 +12,9 @@ import { Icon } from '@/components/icons'
 import { Empty, Loaded, Section } from '@/components/section'
 import { Glyph, StateWord, type State } from '@/components/state'
 import { Age, Clock } from '@/components/time'
+import { TwoLines } from '@/components/two-lines'
 import { useText, type Text } from '@/text'
 import { AuditDetail } from './audit-detail'
-import { activity } from './entry'
 import {
   brokenLink,
   changesOf,
@@ -38,11 +39,10 @@ export default function Audit() {
   const entries = read.data?.data ?? []
   const filtered = FILTERS.some((name) => search[name])
   return (
-    <>
-      <Answer question={words.question}>
-        {read.data ? <Sentence entries={entries} filtered={filtered} /> : text.common.loading}
-      </Answer>
-      <Tabs entry={activity} />
+    <Page
+      question={words.question}
+      answer={read.data ? <Sentence entries={entries} filtered={filtered} /> : text.common.loading}
+    >
       <Section
         title={words.entries}
         hint={query.before ? words.upTo(query.before) : words.newestFirst}
@@ -52,7 +52,6 @@ export default function Audit() {
         <Loaded
           query={read}
           lines={8}
-          isEmpty={(list) => list.length === 0}
           empty={<Empty command="gateway-ctl audit">{filtered ? words.none : words.noneYet}</Empty>}
         >
           {(list) => (
@@ -74,7 +73,7 @@ export default function Audit() {
           )}
         </Loaded>
       </Section>
-    </>
+    </Page>
   )
 }
 
@@ -221,18 +220,15 @@ function columns(text: Text, change: (change: Search) => void): Column<AuditEntr
     {
       head: t.actor,
       cell: (row) => (
-        <span className="two">
-          <span>
-            <button
-              type="button"
-              className="plainbtn med"
-              onClick={() => change({ actor: row.actor, before: undefined })}
-            >
-              {row.actor}
-            </button>
-          </span>
-          <small>{[t.auth[row.auth] ?? row.auth, row.ip].filter(Boolean).join(', ')}</small>
-        </span>
+        <TwoLines second={[t.auth[row.auth], row.ip].filter(Boolean).join(', ')}>
+          <button
+            type="button"
+            className="plainbtn med"
+            onClick={() => change({ actor: row.actor, before: undefined })}
+          >
+            {row.actor}
+          </button>
+        </TwoLines>
       ),
     },
     { head: t.action, cell: (row) => text.actions.action(row.action) },
@@ -249,10 +245,9 @@ function Resource({ entry }: { entry: AuditEntry }) {
   const name = own?.name ?? entry.resource_id ?? ''
   const page = own?.op === 'delete' ? undefined : pageOf(entry.resource_type, own?.id ?? entry.resource_id)
   return (
-    <span className="two">
+    <TwoLines second={text.actions.object(entry.resource_type)}>
       <span className="med">{page ? <Link to={page}>{name}</Link> : name}</span>
-      <small>{text.actions.object(entry.resource_type)}</small>
-    </span>
+    </TwoLines>
   )
 }
 
@@ -262,7 +257,7 @@ function Fields({ entry }: { entry: AuditEntry }) {
   return names.length > 0 ? <span className="mono sm">{[...new Set(names)].join(', ')}</span> : <>-</>
 }
 
-export function Result({ result }: { result: string }) {
+export function Result({ result }: { result: Schemas['AuditResult'] }) {
   const text = useText()
   const name = text.activity.audit.results[result] ?? result
   const state = RESULT[result]

@@ -1,16 +1,16 @@
 // The plan and the kernel: the self-test, what other programs changed, and what is enforced.
 
 import { call, client, type Schemas } from '@/api/client'
-import { useChange, useGet } from '@/api/query'
-import { say, sayError } from '@/session/toasts'
-import { Answer, Tabs } from '@/components/answer'
+import { useGet } from '@/api/query'
+import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
-import { Empty, Loaded, Section } from '@/components/section'
+import { LoadedSection, Empty, Loaded } from '@/components/section'
 import { StateWord } from '@/components/state'
 import { Age } from '@/components/time'
 import { Table } from '@/components/table'
+import { TwoLines } from '@/components/two-lines'
+import { useAction } from '@/components/action'
 import { useText } from '@/text'
-import { activity } from './entry'
 import { Enforced } from './enforced'
 
 export default function DriftPage() {
@@ -19,66 +19,58 @@ export default function DriftPage() {
   const verify = useGet('/verify')
   const drift = useGet('/drift')
   const enforce = useGet('/enforce')
-  const reconcile = useChange(() => call(client.POST('/enforce/reconcile')))
+  const reconcile = useAction(
+    () => call(client.POST('/enforce/reconcile')),
+    (data) => (data.ok ? t.reconciled(data.duration_ms, data.drift) : t.notOk),
+  )
   return (
-    <>
-      <Answer
-        question={t.question}
-        actions={
-          <Button
-            kind="primary"
-            icon="refresh"
-            needs="operator"
-            busy={reconcile.isPending}
-            onClick={() =>
-              reconcile.mutate(undefined, {
-                onSuccess: ({ data, warnings }) =>
-                  say(data.ok ? t.reconciled(data.duration_ms, data.drift) : t.notOk, warnings),
-                onError: sayError,
-              })
-            }
-          >
-            {t.reconcile}
-          </Button>
-        }
-      >
+    <Page
+      question={t.question}
+      actions={
+        <Button kind="primary" icon="refresh" needs="operator" does={reconcile}>
+          {t.reconcile}
+        </Button>
+      }
+      answer={
         <Sentence
           verification={verify.error ? undefined : verify.data?.data}
           drifts={drift.error ? undefined : drift.data?.data.length}
           loading={verify.isPending}
         />
-      </Answer>
-      <Tabs entry={activity} />
-      <Section title={t.selfTest} hint={verify.data ? t.generation(verify.data.data.generation) : undefined}>
-        <Loaded query={verify} lines={4}>
-          {(verification) => (
-            <ul className="selftest">
-              {verification.checks.map((check) => (
-                <li key={check.name}>
-                  <span className="med">{check.name}</span>
-                  <CheckWord ok={check.ok} />
-                  <span className="mid" lang="en">
-                    {check.detail}
-                  </span>
-                </li>
-              ))}
-            </ul>
-          )}
-        </Loaded>
-      </Section>
-      <Section title={t.found} hint={t.foundHint}>
-        <Loaded
-          query={drift}
-          isEmpty={(list) => list.length === 0}
-          empty={<Empty command="gateway-ctl drift">{t.noDrift}</Empty>}
-        >
-          {(list) => <Found drifts={list} />}
-        </Loaded>
-      </Section>
+      }
+    >
+      <LoadedSection
+        title={t.selfTest}
+        hint={verify.data ? t.generation(verify.data.data.generation) : undefined}
+        query={verify}
+        lines={4}
+      >
+        {(verification) => (
+          <ul className="selftest">
+            {verification.checks.map((check) => (
+              <li key={check.name}>
+                <span className="med">{check.name}</span>
+                <CheckWord ok={check.ok} />
+                <span className="mid" lang="en">
+                  {check.detail}
+                </span>
+              </li>
+            ))}
+          </ul>
+        )}
+      </LoadedSection>
+      <LoadedSection
+        title={t.found}
+        hint={t.foundHint}
+        query={drift}
+        empty={<Empty command="gateway-ctl drift">{t.noDrift}</Empty>}
+      >
+        {(list) => <Found drifts={list} />}
+      </LoadedSection>
       <Loaded query={enforce} lines={8}>
         {(enforcement) => <Enforced enforcement={enforcement} />}
       </Loaded>
-    </>
+    </Page>
   )
 }
 
@@ -124,10 +116,9 @@ function Found({ drifts }: { drifts: Schemas['Drift'][] }) {
         {
           head: t.resource,
           cell: (drift) => (
-            <span className="two">
+            <TwoLines second={drift.type}>
               <span className="med">{drift.resource}</span>
-              <small>{drift.type}</small>
-            </span>
+            </TwoLines>
           ),
         },
         { head: t.field, cell: (drift) => <code>{drift.field || '-'}</code> },

@@ -5,6 +5,7 @@ import { Link } from '@/session/link'
 import { Empty, Section } from '@/components/section'
 import { StateWord, type State } from '@/components/state'
 import { Table } from '@/components/table'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 
 const STATUS: Record<string, State> = {
@@ -87,12 +88,11 @@ function Policies({ policies }: { policies: Schemas['PolicyEnforcement'][] }) {
           head: t.policy,
           bare: true,
           cell: (policy) => (
-            <span className="two">
+            <TwoLines second={policy.matches.join('; ')}>
               <span className="med">
                 <Link to={`/policies/${policy.id}`}>{policy.name}</Link>
               </span>
-              <small>{policy.matches.join('; ')}</small>
-            </span>
+            </TwoLines>
           ),
         },
         { head: t.ipv4, cell: (policy) => policy.action.ipv4 },
@@ -101,9 +101,7 @@ function Policies({ policies }: { policies: Schemas['PolicyEnforcement'][] }) {
         {
           head: t.now,
           cell: (policy) => (
-            <StateWord state={STATUS[policy.status] ?? 'unknown'}>
-              {t.status[policy.status] ?? policy.status}
-            </StateWord>
+            <StateWord state={STATUS[policy.status] ?? 'unknown'}>{t.status[policy.status]}</StateWord>
           ),
         },
       ]}
@@ -125,7 +123,7 @@ function Legs({ legs }: { legs: Schemas['LegView'][] }) {
           head: t.interface,
           bare: true,
           cell: (leg) => (
-            <span className="two">
+            <TwoLines second={leg.kind}>
               <span className="med mono">
                 {leg.tunnel_id ? (
                   <Link to={`/paths/tunnels/${leg.tunnel_id}`}>{leg.interface}</Link>
@@ -133,8 +131,7 @@ function Legs({ legs }: { legs: Schemas['LegView'][] }) {
                   leg.interface
                 )}
               </span>
-              <small>{leg.kind}</small>
-            </span>
+            </TwoLines>
           ),
         },
         { head: t.mark, cell: (leg) => <code>{leg.mark}</code> },

@@ -13,7 +13,6 @@ import { ObjectPage } from '@/components/object-page'
 import { deletionOf, resource, useObjectEdit, type Stored } from '@/components/resource'
 import { Section } from '@/components/section'
 import { useText } from '@/text'
-import { activity } from './entry'
 
 type Test = Schemas['TestDefinition']
 type Kind = 'device' | 'group' | 'cidr'
@@ -98,16 +97,11 @@ function Editor({ stored }: { stored: Stored<Test> | null }) {
     <ObjectPage
       question={t.what}
       answer={test?.name ?? t.newTest}
-      entry={activity}
-      deletion={
-        test
-          ? deletionOf(tests, test, {
-              title: `${text.common.delete}: ${test.name}`,
-              consequence: t.consequence,
-              back: '/activity/tests',
-            })
-          : null
-      }
+      deletion={deletionOf(tests, test, {
+        title: (name) => `${text.common.delete}: ${name}`,
+        consequence: t.consequence,
+        back: '/activity/tests',
+      })}
     >
       <Section title={test ? text.common.edit : text.common.create}>
         <EditForm edit={edit} isNew={!test} onCancel={() => go('/activity/tests')}>

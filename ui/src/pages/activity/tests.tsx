@@ -5,15 +5,15 @@ import { call, client, type Schemas } from '@/api/client'
 import { useChange, useGet } from '@/api/query'
 import { Link } from '@/session/link'
 import { sayError } from '@/session/toasts'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
 import { LinkButton } from '@/components/link-button'
-import { Empty, Loaded, Section } from '@/components/section'
+import { LoadedSection, Empty } from '@/components/section'
 import { Segmented } from '@/components/segmented'
 import { StateWord, Tag } from '@/components/state'
 import { Table } from '@/components/table'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
-import { activity } from './entry'
 
 type Test = Schemas['TestDefinition']
 type Policies = 'stored' | 'applied'
@@ -27,19 +27,16 @@ export default function Tests() {
   const run = useChange(() => call(client.POST('/test-definitions/run', { body: { ids: null, policies } })))
   const report = run.data?.data
   return (
-    <>
-      <Answer
-        question={t.question}
-        actions={
-          <LinkButton kind="primary" icon="plus" needs="operator" to="/activity/tests/new">
-            {t.add}
-          </LinkButton>
-        }
-      >
-        {tests ? <Sentence tests={tests} report={report} /> : text.common.loading}
-      </Answer>
-      <Tabs entry={activity} />
-      <Section
+    <Page
+      question={t.question}
+      actions={
+        <LinkButton kind="primary" icon="plus" needs="operator" to="/activity/tests/new">
+          {t.add}
+        </LinkButton>
+      }
+      answer={tests ? <Sentence tests={tests} report={report} /> : text.common.loading}
+    >
+      <LoadedSection
         title={t.list}
         actions={
           tests && tests.length > 0 ? (
@@ -59,16 +56,12 @@ export default function Tests() {
             </>
           ) : null
         }
+        query={read}
+        empty={<Empty command="gateway-ctl test-definitions">{t.what}</Empty>}
       >
-        <Loaded
-          query={read}
-          isEmpty={(list) => list.length === 0}
-          empty={<Empty command="gateway-ctl test-definitions">{t.what}</Empty>}
-        >
-          {(list) => <List tests={list} results={report?.results ?? []} />}
-        </Loaded>
-      </Section>
-    </>
+        {(list) => <List tests={list} results={report?.results ?? []} />}
+      </LoadedSection>
+    </Page>
   )
 }
 
@@ -104,14 +97,13 @@ function List({ tests, results }: { tests: Test[]; results: Schemas['TestResult'
           head: t.name,
           bare: true,
           cell: (test) => (
-            <span className="two">
+            <TwoLines second={test.proto}>
               <span className="med">
                 <Link to={`/activity/tests/${test.id}`}>{test.name}</Link>
                 {test.gate ? <Tag>{t.gate}</Tag> : null}
                 {test.enabled ? null : <Tag>{t.disabled}</Tag>}
               </span>
-              <small>{test.proto}</small>
-            </span>
+            </TwoLines>
           ),
         },
         { head: t.source, cell: (test) => source(test) },

@@ -40,9 +40,7 @@ export function CurrentPath({ path, failed }: Props) {
       {policy ? (
         <small>
           <Link to="/devices" search={{ policy: policy.id }}>
-            {path.exception
-              ? (text.exception.types[path.exception.type] ?? path.exception.type)
-              : policy.name}
+            {path.exception ? text.exception.types[path.exception.type] : policy.name}
           </Link>
         </small>
       ) : (

@@ -34,12 +34,7 @@ export function DeviceDns({ device }: { device: Schemas['Device'] }) {
       }
     >
       <Counted device={device} />
-      <Loaded
-        query={query}
-        lines={8}
-        isEmpty={(entries) => entries.length === 0}
-        empty={<Empty>{words.empty}</Empty>}
-      >
+      <Loaded query={query} lines={8} empty={<Empty>{words.empty}</Empty>}>
         {(entries) => (
           <Table
             label={text.devices.tabs.dns}
@@ -50,13 +45,7 @@ export function DeviceDns({ device }: { device: Schemas['Device'] }) {
               { head: words.time, bare: true, cell: (each) => <Clock time={each.time} seconds /> },
               { head: words.name, className: 'wrap', cell: (each) => each.question.name },
               { head: words.type, cell: (each) => each.question.type },
-              {
-                head: words.status,
-                cell: (each) => {
-                  const state = queryState(each.status)
-                  return state ? <StateWord state={state}>{each.status}</StateWord> : each.status
-                },
-              },
+              { head: words.status, cell: (each) => <QueryStatus status={each.status} /> },
               {
                 head: words.by,
                 className: 'dim',
@@ -98,4 +87,9 @@ function Counted({ device }: { device: Schemas['Device'] }) {
   const sum = (count: 'queries' | 'blocked' | 'cached') =>
     formatNumber(own.reduce((all, each) => all + each[count], 0))
   return <p className="mid">{text.top.device(sum('queries'), sum('blocked'), sum('cached'))}</p>
+}
+
+function QueryStatus({ status }: { status: string }) {
+  const state = queryState(status)
+  return state ? <StateWord state={state}>{status}</StateWord> : <>{status}</>
 }

@@ -24,11 +24,7 @@ export function DeviceExceptions({ device }: { device: Schemas['Device'] }) {
         </Button>
       }
     >
-      <Loaded
-        query={query}
-        isEmpty={(exceptions) => exceptions.length === 0}
-        empty={<p className="dim">{text.devices.noExceptions}</p>}
-      >
+      <Loaded query={query} empty={<p className="dim">{text.devices.noExceptions}</p>}>
         {(exceptions) => {
           const active = exceptions.filter((each) => each.status === 'active')
           const ended = exceptions
@@ -49,7 +45,7 @@ export function DeviceExceptions({ device }: { device: Schemas['Device'] }) {
                     {
                       head: text.exception.type,
                       bare: true,
-                      cell: (each) => text.exception.types[each.type] ?? each.type,
+                      cell: (each) => text.exception.types[each.type],
                     },
                     { head: text.devices.began, cell: (each) => <Clock time={each.starts_at} /> },
                     {

@@ -18,11 +18,7 @@ export function DeviceHosts({ device }: { device: Schemas['Device'] }) {
       {isNameless ? (
         <p className="dim">{words.ofDeviceNoMac}</p>
       ) : (
-        <Loaded
-          query={query}
-          isEmpty={(hosts) => hosts.length === 0}
-          empty={<p className="dim">{words.ofDeviceNone}</p>}
-        >
+        <Loaded query={query} empty={<p className="dim">{words.ofDeviceNone}</p>}>
           {(hosts) =>
             hosts.map((host) => (
               <div key={host.id}>

@@ -1,13 +1,14 @@
 // The address that the DHCP server reserves for a device.
 
 import { useState } from 'react'
-import { ApiError, call, client, type Schemas } from '@/api/client'
-import { useChange, useGet } from '@/api/query'
-import { say, sayError } from '@/session/toasts'
+import { call, client, type Schemas } from '@/api/client'
+import { useGet } from '@/api/query'
 import { Button } from '@/components/button'
-import { ErrorSummary, Select, TextField } from '@/components/fields'
-import { Failure, Loaded, Section } from '@/components/section'
+import { Select, TextField } from '@/components/fields'
+import { Loaded, Section } from '@/components/section'
 import { Clock } from '@/components/time'
+import { useAction, useFormAction } from '@/components/action'
+import { ActionForm } from '@/components/action-form'
 import { useText } from '@/text'
 
 type Device = Schemas['Device']
@@ -20,8 +21,9 @@ export function DeviceReservation({ device }: { device: Device }) {
   const leases = useGet('/dhcp/leases').data?.data.filter(
     (lease) => lease.device_id === device.id || macs.includes(lease.mac),
   )
-  const remove = useChange((mac: string) =>
-    call(client.DELETE('/dhcp/reservations/{mac}', { params: { path: { mac } } })),
+  const remove = useAction(
+    (mac: string) => call(client.DELETE('/dhcp/reservations/{mac}', { params: { path: { mac } } })),
+    () => words.removed,
   )
   return (
     <Section title={text.devices.tabs.reservation} hint={words.hint}>
@@ -42,13 +44,8 @@ export function DeviceReservation({ device }: { device: Device }) {
                   <Button
                     size="small"
                     needs="operator"
-                    busy={remove.isPending}
-                    onClick={() =>
-                      remove.mutate(each.mac ?? '', {
-                        onSuccess: ({ warnings }) => say(words.removed, warnings),
-                        onError: sayError,
-                      })
-                    }
+                    busy={remove.busy}
+                    onClick={() => remove.run(each.mac ?? '')}
                   >
                     {words.remove}
                   </Button>
@@ -83,57 +80,42 @@ function ReservationForm({ device, macs, ip: first }: { device: Device; macs: st
   const [typed, setIp] = useState<string | null>(null)
   const [hostname, setHostname] = useState(device.hostname ?? '')
   const ip = typed ?? (first || device.ips?.find((each) => each.includes('.'))) ?? ''
-  const add = useChange(() =>
-    call(
-      client.POST('/dhcp/reservations', {
-        body: {
-          mac,
-          ip,
-          hostname: hostname.trim() || null,
-          device_id: device.id,
-        } as Schemas['DhcpReservationInput'],
-      }),
-    ),
+  const add = useFormAction(
+    () =>
+      call(
+        client.POST('/dhcp/reservations', {
+          body: {
+            mac,
+            ip,
+            hostname: hostname.trim() || null,
+            device_id: device.id,
+          } as Schemas['DhcpReservationInput'],
+        }),
+      ),
+    () => text.common.saved,
   )
-  const problem = add.error instanceof ApiError && add.error.fields.length > 0 ? add.error : null
   return (
-    <form
+    <ActionForm
       className="form form--2"
-      onSubmit={(event) => {
-        event.preventDefault()
-        add.mutate(undefined, { onSuccess: ({ warnings }) => say(text.common.saved, warnings) })
-      }}
+      of={add}
+      onSubmit={() => add.run()}
+      word={words.reserve}
+      needs="operator"
     >
-      {add.error ? (
-        <div className="wide">
-          {problem ? <ErrorSummary error={problem} /> : <Failure error={add.error} />}
-        </div>
-      ) : null}
       <Select
         label={text.devices.mac}
         value={mac}
         options={macs.map((each) => [each, each] as const)}
-        error={problem?.of('mac')}
+        error={add.of('mac')}
         onChange={setMac}
       />
-      <TextField
-        label={text.devices.address}
-        value={ip}
-        error={problem?.of('ip')}
-        onChange={setIp}
-        required
-      />
+      <TextField label={text.devices.address} value={ip} error={add.of('ip')} onChange={setIp} required />
       <TextField
         label={text.devices.hostname}
         value={hostname}
-        error={problem?.of('hostname')}
+        error={add.of('hostname')}
         onChange={setHostname}
       />
-      <div className="btns wide">
-        <Button kind="primary" submit needs="operator" busy={add.isPending}>
-          {words.reserve}
-        </Button>
-      </div>
-    </form>
+    </ActionForm>
   )
 }

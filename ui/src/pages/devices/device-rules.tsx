@@ -4,7 +4,7 @@ import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
 import { Link } from '@/session/link'
 import { LinkButton } from '@/components/link-button'
-import { Empty, Loaded, Section } from '@/components/section'
+import { LoadedSection, Empty } from '@/components/section'
 import { StateWord } from '@/components/state'
 import { useText } from '@/text'
 
@@ -18,7 +18,7 @@ export function DeviceRules({ device }: { device: Schemas['Device'] }) {
   const isForIt = ({ scope }: Rule) =>
     scope.devices.includes(device.id) || scope.groups.some((id) => groups.includes(id))
   return (
-    <Section
+    <LoadedSection
       title={words.rules}
       hint={words.rulesHint}
       actions={
@@ -32,26 +32,25 @@ export function DeviceRules({ device }: { device: Schemas['Device'] }) {
           {words.addRule}
         </LinkButton>
       }
+      query={query}
+      isEmpty={(all) => !all.some(isForIt)}
+      empty={<Empty>{words.noRules}</Empty>}
     >
-      <Loaded query={query} isEmpty={(all) => !all.some(isForIt)} empty={<Empty>{words.noRules}</Empty>}>
-        {(all) => (
-          <ul className="rows">
-            {all.filter(isForIt).map((rule) => (
-              <li key={rule.id}>
-                <Link className="mono" to="/dns/lists" search={{ edit: `rule:${rule.id}` }}>
-                  {rule.pattern}
-                </Link>
-                <StateWord state={stateOf(rule)}>
-                  {rule.enabled
-                    ? (text.dns.lists.rules.actions[rule.action] ?? rule.action)
-                    : text.common.off}
-                </StateWord>
-              </li>
-            ))}
-          </ul>
-        )}
-      </Loaded>
-    </Section>
+      {(all) => (
+        <ul className="rows">
+          {all.filter(isForIt).map((rule) => (
+            <li key={rule.id}>
+              <Link className="mono" to="/dns/lists" search={{ edit: `rule:${rule.id}` }}>
+                {rule.pattern}
+              </Link>
+              <StateWord state={stateOf(rule)}>
+                {rule.enabled ? text.dns.lists.rules.actions[rule.action] : text.common.off}
+              </StateWord>
+            </li>
+          ))}
+        </ul>
+      )}
+    </LoadedSection>
   )
 }
 

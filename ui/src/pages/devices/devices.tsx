@@ -6,17 +6,18 @@ import { useGet } from '@/api/query'
 import { Link, useGo } from '@/session/link'
 import { useSearchParams } from '@/session/search-params'
 import { useVerdict } from '@/components/verdict'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { DataTable } from '@/components/data-table'
 import type { Column } from '@/components/table'
 import { Icon } from '@/components/icons'
 import { Empty, Loaded, Skeleton } from '@/components/section'
 import { StateWord, Tag, type State } from '@/components/state'
 import { Age } from '@/components/time'
+import { TwoLines } from '@/components/two-lines'
+import { FilterBox, FilterSelect } from '@/components/filter-fields'
 import { useText, type Text } from '@/text'
 import { formatNumber } from '@/text/format'
 import { CurrentPath } from './current-path'
-import { devices as entry } from './entry'
 import {
   addressKey,
   choicesOf,
@@ -37,23 +38,19 @@ export default function Devices() {
   const text = useText()
   const query = useGet('/devices', {}, { every: 60_000 })
   return (
-    <>
-      <Answer
-        question={text.devices.question}
-        actions={
-          <Link className="btn btn--pri" to="/devices/new">
-            <Icon name="plus" />
-            {text.devices.add}
-          </Link>
-        }
-      >
-        <Summary known={query.data?.data.length} />
-      </Answer>
-      <Tabs entry={entry} />
+    <Page
+      question={text.devices.question}
+      actions={
+        <Link className="btn btn--pri" to="/devices/new">
+          <Icon name="plus" />
+          {text.devices.add}
+        </Link>
+      }
+      answer={<Summary known={query.data?.data.length} />}
+    >
       <Loaded
         query={query}
         lines={8}
-        isEmpty={(all) => all.length === 0}
         empty={
           <Empty
             action={
@@ -69,7 +66,7 @@ export default function Devices() {
       >
         {(all) => <List all={all} />}
       </Loaded>
-    </>
+    </Page>
   )
 }
 
@@ -98,7 +95,7 @@ function Summary({ known }: { known: number | undefined }) {
 function List({ all }: { all: Device[] }) {
   const text = useText()
   const go = useGo()
-  const [search, change] = useSearchParams()
+  const [search] = useSearchParams()
   const groups = useGet('/device-groups', {}, { every: 60_000 }).data?.data
   const groupById = useMemo(() => new Map((groups ?? []).map((group) => [group.id, group])), [groups])
   const { q, status, group, class: trustClass, decision, policy, egress } = search
@@ -130,29 +127,7 @@ function List({ all }: { all: Device[] }) {
       {rows.length === 0 && asked && paths.pending ? (
         <Skeleton lines={6} />
       ) : rows.length === 0 ? (
-        <Empty
-          action={
-            <button
-              type="button"
-              className="btn"
-              onClick={() =>
-                change({
-                  q: undefined,
-                  status: undefined,
-                  group: undefined,
-                  class: undefined,
-                  decision: undefined,
-                  policy: undefined,
-                  egress: undefined,
-                })
-              }
-            >
-              {text.devices.clear}
-            </button>
-          }
-        >
-          {text.devices.nothing}
-        </Empty>
+        <NothingFound />
       ) : (
         <DataTable
           label={text.devices.label}
@@ -164,6 +139,25 @@ function List({ all }: { all: Device[] }) {
         />
       )}
     </div>
+  )
+}
+
+const FILTERS = ['q', 'status', 'group', 'class', 'decision', 'policy', 'egress']
+
+function NothingFound() {
+  const text = useText()
+  const [, change] = useSearchParams()
+  const clear = () => change(Object.fromEntries(FILTERS.map((name) => [name, undefined])))
+  return (
+    <Empty
+      action={
+        <button type="button" className="btn" onClick={clear}>
+          {text.devices.clear}
+        </button>
+      }
+    >
+      {text.devices.nothing}
+    </Empty>
   )
 }
 
@@ -198,40 +192,22 @@ function FilterBar({ paths }: { paths: readonly DevicePath[] }) {
   ]
   return (
     <div className="filters" role="search">
-      <label className="search">
-        <Icon name="search" />
-        <span className="sr">{text.common.filter}</span>
-        <input
-          className="field"
-          data-filter
-          type="search"
-          placeholder={text.devices.find}
-          value={search.q ?? ''}
-          onChange={(event) => change({ q: event.target.value || undefined })}
+      <FilterBox
+        label={text.common.filter}
+        placeholder={text.devices.find}
+        value={search.q}
+        onChange={(q) => change({ q })}
+      />
+      {selects.map(([name, label, any, options]) => (
+        <FilterSelect
+          key={name}
+          label={label}
+          any={any}
+          options={options}
+          value={search[name]}
+          onChange={(value) => change({ [name]: value })}
         />
-      </label>
-      {selects.map(([name, label, any, options]) => {
-        const value = search[name] ?? ''
-        const known = value === '' || options.some(([option]) => option === value)
-        return (
-          <label key={name}>
-            <span className="sr">{label}</span>
-            <select
-              className="field"
-              value={value}
-              onChange={(event) => change({ [name]: event.target.value || undefined })}
-            >
-              <option value="">{any}</option>
-              {known ? null : <option value={value}>{value}</option>}
-              {options.map(([option, words]) => (
-                <option key={option} value={option}>
-                  {words}
-                </option>
-              ))}
-            </select>
-          </label>
-        )
-      })}
+      ))}
     </div>
   )
 }
@@ -267,15 +243,12 @@ function columnsOf(
       sort: (device) => device.name.toLowerCase(),
       bare: true,
       cell: (row) => (
-        <div className="two">
-          <span>
-            <Link className="med" to={`/devices/${row.id}`}>
-              {row.name}
-            </Link>
-            {row.randomized_mac ? <Tag>{text.devices.randomized}</Tag> : null}
-          </span>
-          <small>{row.hostname ?? row.vendor ?? row.mac ?? '-'}</small>
-        </div>
+        <TwoLines second={row.hostname ?? row.vendor ?? row.mac ?? '-'}>
+          <Link className="med" to={`/devices/${row.id}`}>
+            {row.name}
+          </Link>
+          {row.randomized_mac ? <Tag>{text.devices.randomized}</Tag> : null}
+        </TwoLines>
       ),
     },
     { head: text.devices.address, sort: addressKey, cell: (row) => row.ips?.[0] ?? '-' },

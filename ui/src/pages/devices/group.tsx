@@ -12,7 +12,6 @@ import { PickMany } from '@/components/picker'
 import { deletionOf, resource, useObjectEdit, type Stored } from '@/components/resource'
 import { useText } from '@/text'
 import { inherited, PrivacyClassChoice, ProfileChoice, TrustClassChoice } from './form-parts'
-import { devices as entry } from './entry'
 
 type Group = Schemas['DeviceGroup']
 
@@ -48,18 +47,13 @@ function GroupForm({ stored }: { stored: Stored<Group> | null }) {
   const { value, set } = edit.draft
   return (
     <ObjectPage
-      entry={entry}
       question={group ? words.questionOf(group.name) : text.devices.tabs.groups}
       answer={group ? words.answerOf(value.members.length) : words.addSentence}
-      deletion={
-        group
-          ? deletionOf(groups, group, {
-              title: words.removeTitle(group.name),
-              consequence: words.removeConsequence,
-              back: '/devices/groups',
-            })
-          : null
-      }
+      deletion={deletionOf(groups, group, {
+        title: words.removeTitle,
+        consequence: words.removeConsequence,
+        back: '/devices/groups',
+      })}
     >
       <EditForm edit={edit} isNew={!group} onCancel={group ? undefined : () => go('/devices/groups')}>
         <div className="form form--2 form--fields">

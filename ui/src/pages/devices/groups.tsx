@@ -4,14 +4,14 @@ import { useMemo } from 'react'
 import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
 import { Link, useGo } from '@/session/link'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { DataTable } from '@/components/data-table'
 import type { Column } from '@/components/table'
 import { Icon } from '@/components/icons'
 import { Empty, Loaded } from '@/components/section'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 import { formatNumber } from '@/text/format'
-import { devices as entry } from './entry'
 
 type Group = Schemas['DeviceGroup']
 
@@ -27,24 +27,22 @@ export default function Groups() {
   )
   const columns = useColumns()
   return (
-    <>
-      <Answer
-        question={words.question}
-        actions={
-          <Link className="btn btn--pri" to="/devices/groups/new">
-            <Icon name="plus" />
-            {words.add}
-          </Link>
-        }
-      >
-        {query.data
+    <Page
+      question={words.question}
+      actions={
+        <Link className="btn btn--pri" to="/devices/groups/new">
+          <Icon name="plus" />
+          {words.add}
+        </Link>
+      }
+      answer={
+        query.data
           ? words.answer(query.data.data.length, grouped, devices?.length ?? null)
-          : text.common.loading}
-      </Answer>
-      <Tabs entry={entry} />
+          : text.common.loading
+      }
+    >
       <Loaded
         query={query}
-        isEmpty={(groups) => groups.length === 0}
         empty={
           <Empty
             action={
@@ -68,7 +66,7 @@ export default function Groups() {
           />
         )}
       </Loaded>
-    </>
+    </Page>
   )
 }
 
@@ -81,15 +79,14 @@ function useColumns(): Column<Group>[] {
       sort: (group) => group.name.toLowerCase(),
       bare: true,
       cell: (row) => (
-        <div className="two">
+        <TwoLines second={row.description}>
           <Link className="med" to={`/devices/groups/${row.id}`}>
             {row.color ? (
               <span className="swatch" style={{ background: row.color }} aria-hidden="true" />
             ) : null}
             {row.name}
           </Link>
-          {row.description ? <small>{row.description}</small> : null}
-        </div>
+        </TwoLines>
       ),
     },
     {

@@ -5,13 +5,12 @@ import { ApiError } from '@/api/client'
 import { useGet } from '@/api/query'
 import { useTitle } from '@/session/crumb'
 import { Link, useGo } from '@/session/link'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { HostActions } from '@/components/hosts/host-actions'
 import { HostFacts } from '@/components/hosts/host-facts'
 import { nameOf, type Host } from '@/components/hosts/hosts'
-import { Empty, Loaded, Section } from '@/components/section'
+import { LoadedSection, Empty } from '@/components/section'
 import { useText } from '@/text'
-import { devices as entry } from './entry'
 
 export default function HostPage() {
   const text = useText()
@@ -23,16 +22,13 @@ export default function HostPage() {
   const gone = query.error instanceof ApiError && query.error.status === 404
   useTitle(host ? nameOf(host) : words.tab)
   return (
-    <>
-      <Answer
-        question={words.hostQuestion(host ? nameOf(host) : id)}
-        actions={
-          host && !gone ? <HostActions host={host} onForgotten={() => go('/devices/hosts')} /> : undefined
-        }
-      >
-        {gone ? words.gone : host ? <Standing host={host} /> : text.common.loading}
-      </Answer>
-      <Tabs entry={entry} />
+    <Page
+      question={words.hostQuestion(host ? nameOf(host) : id)}
+      actions={
+        host && !gone ? <HostActions host={host} onForgotten={() => go('/devices/hosts')} /> : undefined
+      }
+      answer={gone ? words.gone : host ? <Standing host={host} /> : text.common.loading}
+    >
       {gone ? (
         <Empty
           action={
@@ -44,11 +40,11 @@ export default function HostPage() {
           {words.gone}
         </Empty>
       ) : (
-        <Section title={words.ofDevice}>
-          <Loaded query={query}>{(known) => <HostFacts host={known} />}</Loaded>
-        </Section>
+        <LoadedSection title={words.ofDevice} query={query}>
+          {(known) => <HostFacts host={known} />}
+        </LoadedSection>
       )}
-    </>
+    </Page>
   )
 }
 

@@ -3,15 +3,14 @@
 import { useMemo } from 'react'
 import { useGet } from '@/api/query'
 import { useSearchParams } from '@/session/search-params'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { Check } from '@/components/fields'
 import { HostTable } from '@/components/hosts/host-table'
 import { useHostCount, useHosts, wordsOf, type Host } from '@/components/hosts/hosts'
 import { StrangerSwitch } from '@/components/hosts/stranger-choice'
-import { Icon } from '@/components/icons'
 import { Empty, Loaded } from '@/components/section'
+import { FilterBox, FilterSelect } from '@/components/filter-fields'
 import { useText } from '@/text'
-import { devices as entry } from './entry'
 
 export default function Hosts() {
   const text = useText()
@@ -20,9 +19,10 @@ export default function Hosts() {
   const hosts = query.data?.data
   const total = useHostCount() ?? 0
   return (
-    <>
-      <Answer question={words.question}>
-        {!hosts
+    <Page
+      question={words.question}
+      answer={
+        !hosts
           ? text.common.loading
           : hosts.length === 0
             ? words.answerNone
@@ -32,19 +32,14 @@ export default function Hosts() {
                   total,
                   hosts.filter((host) => host.device_id === null).length,
                   hosts.filter((host) => host.online).length,
-                )}
-      </Answer>
-      <Tabs entry={entry} />
+                )
+      }
+    >
       <StrangerSwitch />
-      <Loaded
-        query={query}
-        lines={8}
-        isEmpty={(all) => all.length === 0}
-        empty={<Empty>{words.empty}</Empty>}
-      >
+      <Loaded query={query} lines={8} empty={<Empty>{words.empty}</Empty>}>
         {(all) => <List all={all} />}
       </Loaded>
-    </>
+    </Page>
   )
 }
 
@@ -96,36 +91,22 @@ function Filters() {
   const text = useText()
   const words = text.hosts
   const [search, change] = useSearchParams()
-  const { q = '', decision = '', only } = search
+  const { only } = search
   return (
     <div className="filters" role="search">
-      <label className="search">
-        <Icon name="search" />
-        <span className="sr">{text.common.filter}</span>
-        <input
-          className="field"
-          data-filter
-          type="search"
-          placeholder={words.find}
-          value={q}
-          onChange={(event) => change({ q: event.target.value || undefined })}
-        />
-      </label>
-      <label>
-        <span className="sr">{words.way}</span>
-        <select
-          className="field"
-          value={decision}
-          onChange={(event) => change({ decision: event.target.value || undefined })}
-        >
-          <option value="">{text.devices.anyPath}</option>
-          {Object.entries(words.treatments).map(([treatment, said]) => (
-            <option key={treatment} value={treatment}>
-              {said}
-            </option>
-          ))}
-        </select>
-      </label>
+      <FilterBox
+        label={text.common.filter}
+        placeholder={words.find}
+        value={search.q}
+        onChange={(q) => change({ q })}
+      />
+      <FilterSelect
+        label={words.way}
+        any={text.devices.anyPath}
+        options={Object.entries(words.treatments)}
+        value={search.decision}
+        onChange={(decision) => change({ decision })}
+      />
       <Check
         label={words.onlyStrangers}
         checked={only !== undefined}

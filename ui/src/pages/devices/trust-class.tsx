@@ -10,7 +10,6 @@ import { ObjectPage } from '@/components/object-page'
 import { deletionOf, resource, useObjectEdit, type Stored } from '@/components/resource'
 import { useText } from '@/text'
 import { inherited, PrivacyClassChoice, ProfileChoice } from './form-parts'
-import { devices as entry } from './entry'
 
 type TrustClass = Schemas['TrustClass']
 
@@ -51,21 +50,16 @@ function ClassForm({ stored }: { stored: Stored<TrustClass> | null }) {
   const { value } = edit.draft
   return (
     <ObjectPage
-      entry={entry}
       question={known ? words.questionOf(known.name) : text.devices.tabs.trustClasses}
       answer={words.answerOf(
         words.lanValues[value.lan_access] ?? value.lan_access,
-        words.internetValues[value.internet] ?? value.internet,
+        words.internetValues[value.internet],
       )}
-      deletion={
-        known && !known.builtin
-          ? deletionOf(trustClasses, known, {
-              title: words.removeTitle(known.name),
-              consequence: words.removeConsequence,
-              back: '/devices/trust-classes',
-            })
-          : null
-      }
+      deletion={deletionOf(trustClasses, known?.builtin ? null : known, {
+        title: words.removeTitle,
+        consequence: words.removeConsequence,
+        back: '/devices/trust-classes',
+      })}
     >
       <EditForm edit={edit} isNew={!known} onCancel={known ? undefined : () => go('/devices/trust-classes')}>
         <div className="form form--2 form--fields">

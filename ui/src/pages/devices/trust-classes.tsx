@@ -4,15 +4,15 @@ import { useMemo } from 'react'
 import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
 import { Link, useGo } from '@/session/link'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { DataTable } from '@/components/data-table'
 import type { Column } from '@/components/table'
 import { Icon } from '@/components/icons'
 import { Loaded } from '@/components/section'
 import { Tag } from '@/components/state'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 import { formatNumber } from '@/text/format'
-import { devices as entry } from './entry'
 import { trustClassOf } from './filters'
 
 type TrustClass = Schemas['TrustClass']
@@ -24,19 +24,16 @@ export default function TrustClasses() {
   const query = useGet('/trust-classes')
   const columns = useColumns()
   return (
-    <>
-      <Answer
-        question={words.question}
-        actions={
-          <Link className="btn btn--pri" to="/devices/trust-classes/new">
-            <Icon name="plus" />
-            {words.add}
-          </Link>
-        }
-      >
-        {query.data ? words.answer(query.data.data.length) : text.common.loading}
-      </Answer>
-      <Tabs entry={entry} />
+    <Page
+      question={words.question}
+      actions={
+        <Link className="btn btn--pri" to="/devices/trust-classes/new">
+          <Icon name="plus" />
+          {words.add}
+        </Link>
+      }
+      answer={query.data ? words.answer(query.data.data.length) : text.common.loading}
+    >
       <Loaded query={query}>
         {(classes) => (
           <DataTable
@@ -48,7 +45,7 @@ export default function TrustClasses() {
           />
         )}
       </Loaded>
-    </>
+    </Page>
   )
 }
 
@@ -73,15 +70,12 @@ function useColumns(): Column<TrustClass>[] {
       sort: 'name',
       bare: true,
       cell: (row) => (
-        <div className="two">
-          <span>
-            <Link className="med" to={`/devices/trust-classes/${row.id}`}>
-              {row.name}
-            </Link>
-            {row.builtin ? <Tag>{words.builtin}</Tag> : null}
-          </span>
-          <small>{row.description}</small>
-        </div>
+        <TwoLines second={row.description}>
+          <Link className="med" to={`/devices/trust-classes/${row.id}`}>
+            {row.name}
+          </Link>
+          {row.builtin ? <Tag>{words.builtin}</Tag> : null}
+        </TwoLines>
       ),
     },
     {
@@ -96,7 +90,7 @@ function useColumns(): Column<TrustClass>[] {
     },
     { head: words.level, sort: 'level', sorted: 'desc', numeric: true },
     { head: words.lan, sort: (each) => words.lanValues[each.lan_access] ?? each.lan_access },
-    { head: words.internet, sort: (each) => words.internetValues[each.internet] ?? each.internet },
+    { head: words.internet, sort: (each) => words.internetValues[each.internet] },
     { head: words.admin, sort: 'admin_access', cell: (row) => yes(row.admin_access) },
     { head: words.dnsLocal, sort: 'dns_local', wide: true, cell: (row) => yes(row.dns_local) },
     { head: text.devices.privacyClass, sort: (each) => each.privacy_class ?? '-', wide: true },

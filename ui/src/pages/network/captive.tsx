@@ -7,6 +7,7 @@ import { Failure, Section } from '@/components/section'
 import { StateWord, type State } from '@/components/state'
 import { Age } from '@/components/time'
 import { Table } from '@/components/table'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 import { formatNumber } from '@/text/format'
 
@@ -28,7 +29,7 @@ export function CaptiveCheck() {
         </Button>
       }
     >
-      {check.error ? <Failure error={check.error} /> : null}
+      <Failure error={check.error} />
       {report ? (
         <Table
           rows={report.uplinks}
@@ -61,13 +62,16 @@ export function CaptiveCheck() {
 function Target({ target }: { target: Schemas['TargetCheck'] }) {
   const latency = target.latency_ms === null ? null : `${formatNumber(target.latency_ms)} ms`
   return (
-    <span className="two">
-      <span>{target.url}</span>
-      <small>
-        {target.address}
-        {', '}
-        {target.error ?? [target.status, latency].filter((each) => each !== null).join(', ')}
-      </small>
-    </span>
+    <TwoLines
+      second={
+        <>
+          {target.address}
+          {', '}
+          {target.error ?? [target.status, latency].filter((each) => each !== null).join(', ')}
+        </>
+      }
+    >
+      {target.url}
+    </TwoLines>
   )
 }

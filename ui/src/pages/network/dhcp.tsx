@@ -4,17 +4,17 @@ import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
 import { Link, useGo } from '@/session/link'
 import { useSearchParams } from '@/session/search-params'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { LinkButton } from '@/components/link-button'
 import { DataTable } from '@/components/data-table'
 import type { Column } from '@/components/table'
 import { Check } from '@/components/fields'
-import { Empty, Loaded, Section } from '@/components/section'
+import { LoadedSection, Empty } from '@/components/section'
 import { StateWord, Tag, type State } from '@/components/state'
 import { Clock } from '@/components/time'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 import { DhcpServer } from './dhcp-server'
-import { network } from './entry'
 import { sizeOf, takenOf } from './range'
 
 type Lease = Schemas['DhcpLease']
@@ -36,16 +36,15 @@ export default function Dhcp() {
   const [search, change] = useSearchParams()
   const activeOnly = search.leases === 'active'
   return (
-    <>
-      <Answer
-        question={words.question}
-        actions={
-          <LinkButton kind="primary" needs="operator" to="/network/dhcp/new">
-            {words.newReservation}
-          </LinkButton>
-        }
-      >
-        {config.error ? (
+    <Page
+      question={words.question}
+      actions={
+        <LinkButton kind="primary" needs="operator" to="/network/dhcp/new">
+          {words.newReservation}
+        </LinkButton>
+      }
+      answer={
+        config.error ? (
           text.network.unknownAnswer
         ) : config.data ? (
           <Sentence
@@ -55,10 +54,10 @@ export default function Dhcp() {
           />
         ) : (
           text.common.loading
-        )}
-      </Answer>
-      <Tabs entry={network} />
-      <Section
+        )
+      }
+    >
+      <LoadedSection
         title={words.leasesTitle}
         actions={
           <Check
@@ -67,30 +66,22 @@ export default function Dhcp() {
             onChange={(checked) => change({ leases: checked ? 'active' : undefined })}
           />
         }
+        query={leases}
+        empty={<p className="quiet">{words.leasesEmpty}</p>}
       >
-        <Loaded
-          query={leases}
-          isEmpty={(all) => all.length === 0}
-          empty={<p className="quiet">{words.leasesEmpty}</p>}
-        >
-          {(all) => <Leases leases={all.filter((lease) => !activeOnly || lease.state === 'active')} />}
-        </Loaded>
-      </Section>
-      <Section title={words.reservationsTitle}>
-        <Loaded
-          query={reservations}
-          isEmpty={(all) => all.length === 0}
-          empty={<Empty command={words.reservationsCommand}>{words.reservationsEmpty}</Empty>}
-        >
-          {(all) => <Reservations reservations={all} />}
-        </Loaded>
-      </Section>
-      <Section title={words.server} hint={words.serverHint}>
-        <Loaded query={config} lines={6}>
-          {(read) => <DhcpServer config={read} etag={config.data?.etag ?? null} />}
-        </Loaded>
-      </Section>
-    </>
+        {(all) => <Leases leases={all.filter((lease) => !activeOnly || lease.state === 'active')} />}
+      </LoadedSection>
+      <LoadedSection
+        title={words.reservationsTitle}
+        query={reservations}
+        empty={<Empty command={words.reservationsCommand}>{words.reservationsEmpty}</Empty>}
+      >
+        {(all) => <Reservations reservations={all} />}
+      </LoadedSection>
+      <LoadedSection title={words.server} hint={words.serverHint} query={config} lines={6}>
+        {(read) => <DhcpServer config={read} etag={config.data?.etag ?? null} />}
+      </LoadedSection>
+    </Page>
   )
 }
 
@@ -145,14 +136,13 @@ function Leases({ leases }: { leases: Lease[] }) {
       head: columns.host,
       sort: (lease) => lease.hostname ?? '',
       cell: (row) => (
-        <span className="two">
+        <TwoLines second={row.vendor_class}>
           {row.device_id ? (
             <Link to={`/devices/${row.device_id}`}>{row.hostname ?? row.mac}</Link>
           ) : (
             <span>{row.hostname ?? '-'}</span>
           )}
-          {row.vendor_class ? <small>{row.vendor_class}</small> : null}
-        </span>
+        </TwoLines>
       ),
     },
     { head: columns.mac, sort: (lease) => lease.mac, cell: (row) => <span className="mono">{row.mac}</span> },
@@ -171,25 +161,7 @@ function Leases({ leases }: { leases: Lease[] }) {
     {
       head: columns.reserved,
       sort: (lease) => lease.reserved,
-      cell: (row) =>
-        row.reserved ? (
-          <Link to={`/network/dhcp/${encodeURIComponent(row.mac)}`}>
-            <Tag>{words.isReserved}</Tag>
-          </Link>
-        ) : (
-          <Link
-            className="sm"
-            to="/network/dhcp/new"
-            search={{
-              mac: row.mac,
-              ip: row.ip,
-              hostname: row.hostname ?? undefined,
-              device: row.device_id ?? undefined,
-            }}
-          >
-            {words.reserve}
-          </Link>
-        ),
+      cell: (row) => <Reserved lease={row} />,
     },
   ]
   return (
@@ -235,5 +207,27 @@ function Reservations({ reservations }: { reservations: Reservation[] }) {
       id={(each) => each.id}
       open={(each) => go(to(each))}
     />
+  )
+}
+
+function Reserved({ lease }: { lease: Lease }) {
+  const words = useText().network.dhcp
+  return lease.reserved ? (
+    <Link to={`/network/dhcp/${encodeURIComponent(lease.mac)}`}>
+      <Tag>{words.isReserved}</Tag>
+    </Link>
+  ) : (
+    <Link
+      className="sm"
+      to="/network/dhcp/new"
+      search={{
+        mac: lease.mac,
+        ip: lease.ip,
+        hostname: lease.hostname ?? undefined,
+        device: lease.device_id ?? undefined,
+      }}
+    >
+      {words.reserve}
+    </Link>
   )
 }

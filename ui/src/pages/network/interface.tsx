@@ -1,11 +1,10 @@
 // One interface: its addresses, its configuration, and its DHCP client.
 
 import { ApiError, call, client, type Schemas } from '@/api/client'
-import { useChange, useGet } from '@/api/query'
+import { useGet } from '@/api/query'
 import { isSupported } from '@/api/operations'
 import { useTitle } from '@/session/crumb'
-import { say, sayError } from '@/session/toasts'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
 import { Facts } from '@/components/facts'
 import { EditForm, numberOf, textOf, wordsOf } from '@/components/form'
@@ -15,8 +14,8 @@ import { resource, useObjectEdit } from '@/components/resource'
 import { Loaded, Section } from '@/components/section'
 import { StateWord, Tag } from '@/components/state'
 import { Clock } from '@/components/time'
+import { useAction } from '@/components/action'
 import { useText } from '@/text'
-import { network } from './entry'
 import { Addresses } from './interfaces'
 
 type View = Schemas['InterfaceConfigView']
@@ -28,17 +27,18 @@ export default function InterfacePage() {
   const config = useGet('/interfaces/{name}/config', { path: { name } }, { every: 5000 })
   useTitle(name)
   return (
-    <>
-      <Answer question={words.detailQuestion(name)}>
-        {config.error ? (
+    <Page
+      question={words.detailQuestion(name)}
+      answer={
+        config.error ? (
           text.network.unknownAnswer
         ) : config.data ? (
           <Sentence view={config.data.data} />
         ) : (
           text.common.loading
-        )}
-      </Answer>
-      <Tabs entry={network} />
+        )
+      }
+    >
       <Loaded query={config} lines={6}>
         {(view) => (
           <>
@@ -60,7 +60,7 @@ export default function InterfacePage() {
           </>
         )}
       </Loaded>
-    </>
+    </Page>
   )
 }
 
@@ -82,7 +82,7 @@ function State({ view }: { view: View }) {
   return (
     <Facts
       facts={[
-        [words.columns.role, words.roles[state.role] ?? state.role],
+        [words.columns.role, words.roles[state.role]],
         [
           words.columns.state,
           <StateWord key="state" state={state.up ? 'ok' : 'down'}>
@@ -104,15 +104,15 @@ function Client({ view }: { view: View }) {
   const words = text.network.interfaces
   const { dhcp, role } = view.state
   const path = { path: { name: view.name } }
-  const change = useChange((what: 'start' | 'stop' | 'renew') =>
-    what === 'start'
-      ? call(client.POST('/interfaces/{name}/dhcp/start', { params: path }))
-      : what === 'stop'
-        ? call(client.POST('/interfaces/{name}/dhcp/stop', { params: path }))
-        : call(client.POST('/interfaces/{name}/dhcp/renew', { params: path })),
+  const change = useAction(
+    (what: 'start' | 'stop' | 'renew') =>
+      what === 'start'
+        ? call(client.POST('/interfaces/{name}/dhcp/start', { params: path }))
+        : what === 'stop'
+          ? call(client.POST('/interfaces/{name}/dhcp/stop', { params: path }))
+          : call(client.POST('/interfaces/{name}/dhcp/renew', { params: path })),
+    (_, what) => words.done[what],
   )
-  const run = (what: 'start' | 'stop' | 'renew', done: string) =>
-    change.mutate(what, { onSuccess: ({ warnings }) => say(done, warnings), onError: sayError })
   if (!isSupported('POST /interfaces/{name}/dhcp/start')) return null
   const refused = !dhcp && (role === 'lan' || role === 'uplink')
   return (
@@ -122,30 +122,15 @@ function Client({ view }: { view: View }) {
       actions={
         refused ? null : dhcp ? (
           <>
-            <Button
-              size="small"
-              needs="operator"
-              busy={change.isPending}
-              onClick={() => run('renew', words.renewed)}
-            >
+            <Button size="small" needs="operator" busy={change.busy} onClick={() => change.run('renew')}>
               {words.renew}
             </Button>
-            <Button
-              size="small"
-              needs="operator"
-              busy={change.isPending}
-              onClick={() => run('stop', words.stopped)}
-            >
+            <Button size="small" needs="operator" busy={change.busy} onClick={() => change.run('stop')}>
               {words.stop}
             </Button>
           </>
         ) : (
-          <Button
-            size="small"
-            needs="operator"
-            busy={change.isPending}
-            onClick={() => run('start', words.started)}
-          >
+          <Button size="small" needs="operator" busy={change.busy} onClick={() => change.run('start')}>
             {words.start}
           </Button>
         )
@@ -157,7 +142,7 @@ function Client({ view }: { view: View }) {
             [
               words.stage,
               <StateWord key="stage" state={dhcp.stage === 'bound' ? 'ok' : 'down'}>
-                {words.stages[dhcp.stage] ?? dhcp.stage}
+                {words.stages[dhcp.stage]}
               </StateWord>,
             ],
             [words.columns.addresses, dhcp.address],

@@ -5,15 +5,15 @@ import { useGet } from '@/api/query'
 import { isSupported } from '@/api/operations'
 import { Link, useGo } from '@/session/link'
 import { useSearchParams } from '@/session/search-params'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { DataTable } from '@/components/data-table'
 import type { Column } from '@/components/table'
-import { Loaded, Section } from '@/components/section'
+import { LoadedSection } from '@/components/section'
 import { StateWord } from '@/components/state'
 import { Table } from '@/components/table'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 import { AccessPoint } from './access-point'
-import { network } from './entry'
 
 type Interface = Schemas['Interface']
 
@@ -23,18 +23,19 @@ export default function Interfaces() {
   const interfaces = useGet('/interfaces', {}, { every: 5000 })
   const [search, change] = useSearchParams()
   return (
-    <>
-      <Answer question={words.question}>
-        {interfaces.error ? (
+    <Page
+      question={words.question}
+      answer={
+        interfaces.error ? (
           text.network.unknownAnswer
         ) : interfaces.data ? (
           <Sentence interfaces={interfaces.data.data} />
         ) : (
           text.common.loading
-        )}
-      </Answer>
-      <Tabs entry={network} />
-      <Section
+        )
+      }
+    >
+      <LoadedSection
         title={words.title}
         actions={
           search.up === undefined ? null : (
@@ -43,14 +44,14 @@ export default function Interfaces() {
             </button>
           )
         }
+        query={interfaces}
+        lines={5}
       >
-        <Loaded query={interfaces} lines={5}>
-          {(all) => <List interfaces={all.filter((each) => search.up === undefined || each.up)} />}
-        </Loaded>
-      </Section>
+        {(all) => <List interfaces={all.filter((each) => search.up === undefined || each.up)} />}
+      </LoadedSection>
       <AccessPoint lans={namesOf(interfaces.data?.data ?? [], 'lan')} />
       {isSupported('GET /services') ? <Programs /> : null}
-    </>
+    </Page>
   )
 }
 
@@ -100,15 +101,14 @@ function List({ interfaces }: { interfaces: Interface[] }) {
       sort: (each) => each.name,
       bare: true,
       cell: (row) => (
-        <span className="two">
+        <TwoLines second={kindOf(row)}>
           <Link className="med" to={`/network/interfaces/${encodeURIComponent(row.name)}`}>
             {row.name}
           </Link>
-          <small>{kindOf(row)}</small>
-        </span>
+        </TwoLines>
       ),
     },
-    { head: columns.role, sort: (each) => each.role, cell: (row) => words.roles[row.role] ?? row.role },
+    { head: columns.role, sort: (each) => each.role, cell: (row) => words.roles[row.role] },
     {
       head: columns.state,
       sort: (each) => each.up,
@@ -151,45 +151,42 @@ function Programs() {
   const columns = words.programColumns
   const services = useGet('/services', {}, { every: 60_000 })
   return (
-    <Section title={words.programs} hint={words.programsHint}>
-      <Loaded query={services}>
-        {(all) => (
-          <Table
-            rows={all}
-            id={(service) => service.name}
-            columns={[
-              {
-                head: columns.name,
-                bare: true,
-                cell: (service) => (
-                  <span className="two">
-                    <span className="med">{service.name}</span>
-                    {service.unit ? <small>{service.unit}</small> : null}
-                  </span>
+    <LoadedSection title={words.programs} hint={words.programsHint} query={services}>
+      {(all) => (
+        <Table
+          rows={all}
+          id={(service) => service.name}
+          columns={[
+            {
+              head: columns.name,
+              bare: true,
+              cell: (service) => (
+                <TwoLines second={service.unit}>
+                  <span className="med">{service.name}</span>
+                </TwoLines>
+              ),
+            },
+            {
+              head: columns.installed,
+              cell: (service) =>
+                service.installed ? words.installed : <span className="dim">{words.notInstalled}</span>,
+            },
+            {
+              head: columns.running,
+              cell: (service) =>
+                service.running === null ? (
+                  '-'
+                ) : service.running ? (
+                  words.running
+                ) : (
+                  <span className="dim">{words.notRunning}</span>
                 ),
-              },
-              {
-                head: columns.installed,
-                cell: (service) =>
-                  service.installed ? words.installed : <span className="dim">{words.notInstalled}</span>,
-              },
-              {
-                head: columns.running,
-                cell: (service) =>
-                  service.running === null ? (
-                    '-'
-                  ) : service.running ? (
-                    words.running
-                  ) : (
-                    <span className="dim">{words.notRunning}</span>
-                  ),
-              },
-              { head: columns.version, cell: (service) => service.version ?? '-' },
-              { head: columns.required, cell: (service) => service.required_by.join(', ') || '-' },
-            ]}
-          />
-        )}
-      </Loaded>
-    </Section>
+            },
+            { head: columns.version, cell: (service) => service.version ?? '-' },
+            { head: columns.required, cell: (service) => service.required_by.join(', ') || '-' },
+          ]}
+        />
+      )}
+    </LoadedSection>
   )
 }

@@ -2,14 +2,13 @@
 
 import { call, client } from '@/api/client'
 import { get, useGet } from '@/api/query'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { useEdit } from '@/components/edit'
 import { EditForm, numberOf, textOf, wordsOf } from '@/components/form'
 import { FormFields } from '@/components/form-fields'
-import { Loaded, Section } from '@/components/section'
+import { LoadedSection } from '@/components/section'
 import { Table } from '@/components/table'
 import { useText } from '@/text'
-import { network } from './entry'
 import { Addresses } from './interfaces'
 import { settingsForm, type Ipv6Form } from './ipv6-form'
 
@@ -19,18 +18,17 @@ export default function Ipv6() {
   const settings = useGet('/settings')
   const form = settings.data ? settingsForm(settings.data.data) : null
   return (
-    <>
-      <Answer question={words.question}>
-        {settings.error ? text.network.unknownAnswer : form ? <Sentence form={form} /> : text.common.loading}
-      </Answer>
-      <Tabs entry={network} />
+    <Page
+      question={words.question}
+      answer={
+        settings.error ? text.network.unknownAnswer : form ? <Sentence form={form} /> : text.common.loading
+      }
+    >
       <Now />
-      <Section title={words.settings} hint={words.settingsHint}>
-        <Loaded query={settings} lines={4}>
-          {(read) => <Form value={settingsForm(read)} etag={settings.data?.etag ?? null} />}
-        </Loaded>
-      </Section>
-    </>
+      <LoadedSection title={words.settings} hint={words.settingsHint} query={settings} lines={4}>
+        {(read) => <Form value={settingsForm(read)} etag={settings.data?.etag ?? null} />}
+      </LoadedSection>
+    </Page>
   )
 }
 
@@ -51,26 +49,24 @@ function Now() {
   const { columns, roles } = text.network.interfaces
   const interfaces = useGet('/interfaces', {}, { every: 15_000 })
   return (
-    <Section title={words.addresses} hint={words.addressesHint}>
-      <Loaded query={interfaces}>
-        {(all) => (
-          <Table
-            rows={all.filter((each) => each.role === 'lan' || each.role === 'uplink')}
-            id={(each) => each.name}
-            columns={[
-              { head: columns.name, bare: true, className: 'med', cell: (each) => each.name },
-              { head: columns.role, cell: (each) => roles[each.role] ?? each.role },
-              {
-                head: columns.addresses,
-                cell: (each) => (
-                  <Addresses addresses={each.addresses.filter((address) => address.includes(':'))} />
-                ),
-              },
-            ]}
-          />
-        )}
-      </Loaded>
-    </Section>
+    <LoadedSection title={words.addresses} hint={words.addressesHint} query={interfaces}>
+      {(all) => (
+        <Table
+          rows={all.filter((each) => each.role === 'lan' || each.role === 'uplink')}
+          id={(each) => each.name}
+          columns={[
+            { head: columns.name, bare: true, className: 'med', cell: (each) => each.name },
+            { head: columns.role, cell: (each) => roles[each.role] },
+            {
+              head: columns.addresses,
+              cell: (each) => (
+                <Addresses addresses={each.addresses.filter((address) => address.includes(':'))} />
+              ),
+            },
+          ]}
+        />
+      )}
+    </LoadedSection>
   )
 }
 

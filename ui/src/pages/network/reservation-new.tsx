@@ -3,7 +3,6 @@
 import { useSearchParams } from '@/session/search-params'
 import { NewObject } from '@/components/object-form'
 import { useText } from '@/text'
-import { network } from './entry'
 import { allReservations, ReservationFields } from './reservation-form'
 
 export default function NewReservation() {
@@ -12,7 +11,6 @@ export default function NewReservation() {
   return (
     <NewObject
       resource={allReservations}
-      entry={network}
       question={words.reservationQuestion}
       answer={words.reservationNew}
       title={words.newReservation}

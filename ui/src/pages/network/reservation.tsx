@@ -5,9 +5,8 @@ import { ObjectForm } from '@/components/object-form'
 import { ObjectPage } from '@/components/object-page'
 import { usePageId } from '@/components/page-id'
 import { deletionOf, useObject } from '@/components/resource'
-import { Loaded, Section } from '@/components/section'
+import { LoadedSection } from '@/components/section'
 import { useText } from '@/text'
-import { network } from './entry'
 import { allReservations, ReservationFields } from './reservation-form'
 
 export default function ReservationPage() {
@@ -27,30 +26,23 @@ export default function ReservationPage() {
             ? words.reservationAnswer(shown.hostname ?? mac, shown.ip ?? '-')
             : text.common.loading
       }
-      entry={network}
-      deletion={
-        shown
-          ? deletionOf(allReservations, shown, {
-              title: words.deleteTitle(mac),
-              consequence: words.deleteConsequence,
-              back: '/network/dhcp',
-            })
-          : null
-      }
+      deletion={deletionOf(allReservations, shown, {
+        title: words.deleteTitle,
+        consequence: words.deleteConsequence,
+        back: '/network/dhcp',
+      })}
     >
-      <Section title={words.reservationsTitle}>
-        <Loaded query={reservation} lines={4}>
-          {(read) => (
-            <ObjectForm
-              key={mac}
-              resource={allReservations}
-              stored={{ data: read, etag: reservation.data?.etag ?? null }}
-            >
-              {(edit) => <ReservationFields edit={edit} isNew={false} />}
-            </ObjectForm>
-          )}
-        </Loaded>
-      </Section>
+      <LoadedSection title={words.reservationsTitle} query={reservation} lines={4}>
+        {(read) => (
+          <ObjectForm
+            key={mac}
+            resource={allReservations}
+            stored={{ data: read, etag: reservation.data?.etag ?? null }}
+          >
+            {(edit) => <ReservationFields edit={edit} isNew={false} />}
+          </ObjectForm>
+        )}
+      </LoadedSection>
     </ObjectPage>
   )
 }

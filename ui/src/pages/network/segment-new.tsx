@@ -2,7 +2,6 @@
 
 import { NewObject } from '@/components/object-form'
 import { useText } from '@/text'
-import { network } from './entry'
 import { allSegments, SegmentFields } from './segment-form'
 
 export default function NewSegment() {
@@ -10,7 +9,6 @@ export default function NewSegment() {
   return (
     <NewObject
       resource={allSegments}
-      entry={network}
       question={words.newQuestion}
       answer={words.newAnswer}
       title={words.new}

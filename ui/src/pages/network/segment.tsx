@@ -6,9 +6,8 @@ import { ObjectForm } from '@/components/object-form'
 import { ObjectPage } from '@/components/object-page'
 import { usePageId } from '@/components/page-id'
 import { deletionOf, useObject } from '@/components/resource'
-import { Loaded, Section } from '@/components/section'
+import { LoadedSection } from '@/components/section'
 import { useText } from '@/text'
-import { network } from './entry'
 import { allSegments, SegmentFields } from './segment-form'
 
 type Segment = Schemas['Segment']
@@ -32,31 +31,24 @@ export default function SegmentPage() {
             ? words.detailAnswer(shown.cidr ?? '-', where(shown))
             : text.common.loading
       }
-      entry={network}
-      deletion={
-        shown
-          ? deletionOf(allSegments, shown, {
-              title: words.deleteTitle(shown.name),
-              consequence: words.deleteConsequence,
-              mayForce: true,
-              back: '/network/segments',
-            })
-          : null
-      }
+      deletion={deletionOf(allSegments, shown, {
+        title: words.deleteTitle,
+        consequence: words.deleteConsequence,
+        mayForce: true,
+        back: '/network/segments',
+      })}
     >
-      <Section title={words.settings}>
-        <Loaded query={segment} lines={5}>
-          {(read) => (
-            <ObjectForm
-              key={id}
-              resource={allSegments}
-              stored={{ data: read, etag: segment.data?.etag ?? null }}
-            >
-              {(edit) => <SegmentFields edit={edit} />}
-            </ObjectForm>
-          )}
-        </Loaded>
-      </Section>
+      <LoadedSection title={words.settings} query={segment} lines={5}>
+        {(read) => (
+          <ObjectForm
+            key={id}
+            resource={allSegments}
+            stored={{ data: read, etag: segment.data?.etag ?? null }}
+          >
+            {(edit) => <SegmentFields edit={edit} />}
+          </ObjectForm>
+        )}
+      </LoadedSection>
     </ObjectPage>
   )
 }

@@ -4,15 +4,15 @@ import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
 import { isSupported } from '@/api/operations'
 import { Link, useGo } from '@/session/link'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { LinkButton } from '@/components/link-button'
 import { DataTable } from '@/components/data-table'
 import type { Column } from '@/components/table'
-import { Empty, Loaded, Section } from '@/components/section'
+import { LoadedSection, Empty } from '@/components/section'
 import { StateWord } from '@/components/state'
 import { Table } from '@/components/table'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
-import { network } from './entry'
 
 type Segment = Schemas['Segment']
 
@@ -21,35 +21,32 @@ export default function Segments() {
   const words = text.network.segments
   const segments = useGet('/segments')
   return (
-    <>
-      <Answer
-        question={words.question}
-        actions={
-          <LinkButton kind="primary" needs="operator" to="/network/segments/new">
-            {words.new}
-          </LinkButton>
-        }
-      >
-        {segments.error ? (
+    <Page
+      question={words.question}
+      actions={
+        <LinkButton kind="primary" needs="operator" to="/network/segments/new">
+          {words.new}
+        </LinkButton>
+      }
+      answer={
+        segments.error ? (
           text.network.unknownAnswer
         ) : segments.data ? (
           <Sentence segments={segments.data.data} />
         ) : (
           text.common.loading
-        )}
-      </Answer>
-      <Tabs entry={network} />
-      <Section title={words.title}>
-        <Loaded
-          query={segments}
-          isEmpty={(all) => all.length === 0}
-          empty={<Empty command={words.emptyCommand}>{words.empty}</Empty>}
-        >
-          {(all) => <List segments={all} />}
-        </Loaded>
-      </Section>
+        )
+      }
+    >
+      <LoadedSection
+        title={words.title}
+        query={segments}
+        empty={<Empty command={words.emptyCommand}>{words.empty}</Empty>}
+      >
+        {(all) => <List segments={all} />}
+      </LoadedSection>
       {isSupported('GET /vlans') ? <Vlans /> : null}
-    </>
+    </Page>
   )
 }
 
@@ -88,10 +85,9 @@ function List({ segments }: { segments: Segment[] }) {
       head: columns.interface,
       sort: (segment) => segment.interface ?? '',
       cell: (row) => (
-        <span className="two">
-          <span>{row.interface ?? '-'}</span>
-          <small>{row.vlan_id === null ? words.untagged : words.vlan(row.vlan_id)}</small>
-        </span>
+        <TwoLines second={row.vlan_id === null ? words.untagged : words.vlan(row.vlan_id)}>
+          {row.interface ?? '-'}
+        </TwoLines>
       ),
     },
     {
@@ -121,39 +117,38 @@ function Vlans() {
   const link = text.network.interfaces
   const vlans = useGet('/vlans')
   return (
-    <Section title={words.vlans} hint={words.vlansHint}>
-      <Loaded
-        query={vlans}
-        isEmpty={(all) => all.length === 0}
-        empty={<p className="quiet">{words.vlansEmpty}</p>}
-      >
-        {(all) => (
-          <Table
-            rows={all}
-            id={(vlan) => `${vlan.parent} ${vlan.vlan_id}`}
-            columns={[
-              { head: columns.id, bare: true, className: 'med', cell: (vlan) => words.vlan(vlan.vlan_id) },
-              { head: columns.parent, cell: (vlan) => vlan.parent },
-              {
-                head: columns.interface,
-                cell: (vlan) =>
-                  vlan.interface === null ? (
-                    <span className="dim">{words.noInterface}</span>
-                  ) : (
-                    <span className="inline">
-                      <Link to={`/network/interfaces/${encodeURIComponent(vlan.interface)}`}>
-                        {vlan.interface}
-                      </Link>
-                      <StateWord state={vlan.up ? 'ok' : 'down'}>{vlan.up ? link.up : link.down}</StateWord>
-                    </span>
-                  ),
-              },
-              { head: columns.lan, cell: (vlan) => (vlan.lan ? text.common.yes : text.common.no) },
-              { head: columns.segment, cell: (vlan) => vlan.segment ?? '-' },
-            ]}
-          />
-        )}
-      </Loaded>
-    </Section>
+    <LoadedSection
+      title={words.vlans}
+      hint={words.vlansHint}
+      query={vlans}
+      empty={<p className="quiet">{words.vlansEmpty}</p>}
+    >
+      {(all) => (
+        <Table
+          rows={all}
+          id={(vlan) => `${vlan.parent} ${vlan.vlan_id}`}
+          columns={[
+            { head: columns.id, bare: true, className: 'med', cell: (vlan) => words.vlan(vlan.vlan_id) },
+            { head: columns.parent, cell: (vlan) => vlan.parent },
+            {
+              head: columns.interface,
+              cell: (vlan) =>
+                vlan.interface === null ? (
+                  <span className="dim">{words.noInterface}</span>
+                ) : (
+                  <span className="inline">
+                    <Link to={`/network/interfaces/${encodeURIComponent(vlan.interface)}`}>
+                      {vlan.interface}
+                    </Link>
+                    <StateWord state={vlan.up ? 'ok' : 'down'}>{vlan.up ? link.up : link.down}</StateWord>
+                  </span>
+                ),
+            },
+            { head: columns.lan, cell: (vlan) => (vlan.lan ? text.common.yes : text.common.no) },
+            { head: columns.segment, cell: (vlan) => vlan.segment ?? '-' },
+          ]}
+        />
+      )}
+    </LoadedSection>
   )
 }

@@ -4,7 +4,7 @@ import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
 import { useTitle } from '@/session/crumb'
 import { useGo } from '@/session/link'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
 import type { Edit } from '@/components/edit'
 import { EditForm, type Values } from '@/components/form'
@@ -13,7 +13,6 @@ import { numbersOf, withoutNumber } from '@/components/numbered'
 import { resource, useObjectEdit } from '@/components/resource'
 import { Loaded } from '@/components/section'
 import { useText, type Text } from '@/text'
-import { network } from './entry'
 import { PROBE_NUMBERS, uplinksForm, uplinksInput, withUplink } from './uplinks-form'
 
 export default function EditUplinks() {
@@ -22,13 +21,11 @@ export default function EditUplinks() {
   const uplinks = useGet('/system/wan-uplinks', {}, { every: false })
   useTitle(text.network.uplinks.edit)
   return (
-    <>
-      <Answer question={words.question}>{words.answer}</Answer>
-      <Tabs entry={network} />
+    <Page question={words.question} answer={words.answer}>
       <Loaded query={uplinks} lines={8}>
         {(read) => <Form uplinks={read} etag={uplinks.data?.etag ?? null} />}
       </Loaded>
-    </>
+    </Page>
   )
 }
 

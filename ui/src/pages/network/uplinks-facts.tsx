@@ -7,6 +7,7 @@ import { Icon } from '@/components/icons'
 import { StateWord, Tag, type State } from '@/components/state'
 import { Age, Clock, useAge } from '@/components/time'
 import { Table } from '@/components/table'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 import { formatAge, formatNumber, formatTime } from '@/text/format'
 import { numberChanges } from './timeline'
@@ -47,16 +48,7 @@ export function Decisions({ manager }: { manager: Manager }) {
           {
             head: columns.number,
             bare: true,
-            cell: (decision) => {
-              const number = numbers.get(decision)
-              return number === undefined ? (
-                <span className="swn swn--o">
-                  <Icon name="clock" />
-                </span>
-              ) : (
-                <span className="swn">{number}</span>
-              )
-            },
+            cell: (decision) => <Numbered number={numbers.get(decision)} />,
           },
           {
             head: columns.time,
@@ -76,17 +68,7 @@ export function Decisions({ manager }: { manager: Manager }) {
               const pin = manager.flap_pins.find(
                 (each) => each.uplink === decision.from && newestFrom(each.uplink) === decision,
               )
-              return (
-                <>
-                  <span lang="en">{decision.reason}</span>{' '}
-                  {pin && decision.applied ? (
-                    <Tag>
-                      <Icon name="pin" />
-                      {words.pin(formatTime(pin.pinned_until))}
-                    </Tag>
-                  ) : null}
-                </>
-              )
+              return <Reason decision={decision} pinnedUntil={pin?.pinned_until} />
             },
           },
           { head: columns.kernel, className: 'nowrap', cell: (decision) => <Kernel decision={decision} /> },
@@ -100,6 +82,38 @@ export function Decisions({ manager }: { manager: Manager }) {
         </div>
       ) : null}
     </>
+  )
+}
+
+function Reason({
+  decision,
+  pinnedUntil,
+}: {
+  decision: Schemas['UplinkDecision']
+  pinnedUntil: string | undefined
+}) {
+  const words = useText().network.uplinks
+  return (
+    <>
+      <span lang="en">{decision.reason}</span>{' '}
+      {pinnedUntil !== undefined && decision.applied ? (
+        <Tag>
+          <Icon name="pin" />
+          {words.pin(formatTime(pinnedUntil))}
+        </Tag>
+      ) : null}
+    </>
+  )
+}
+
+/** The number of a change in the chart; a clock if it did not take effect. */
+function Numbered({ number }: { number: number | undefined }) {
+  return number === undefined ? (
+    <span className="swn swn--o">
+      <Icon name="clock" />
+    </span>
+  ) : (
+    <span className="swn">{number}</span>
   )
 }
 
@@ -137,10 +151,9 @@ export function HealthTable({ health }: { health: Health[] }) {
           head: columns.uplink,
           bare: true,
           cell: (each) => (
-            <span className="two">
+            <TwoLines second={each.interface}>
               <span className="med">{each.uplink || each.interface}</span>
-              <small>{each.interface}</small>
-            </span>
+            </TwoLines>
           ),
         },
         { head: columns.state, cell: (each) => <HealthState health={each} /> },
@@ -172,12 +185,9 @@ function HealthState({ health }: { health: Health }) {
   if (health.checked_at === null && health.state !== 'disabled')
     return <StateWord state="idle">{words.notProbed}</StateWord>
   return (
-    <span className="two">
-      <StateWord state={STATES[health.state] ?? 'unknown'}>
-        {words.states[health.state] ?? health.state}
-      </StateWord>
-      {health.since ? <small>{words.stateSince(age)}</small> : null}
-    </span>
+    <TwoLines second={health.since ? words.stateSince(age) : null}>
+      <StateWord state={STATES[health.state] ?? 'unknown'}>{words.states[health.state]}</StateWord>
+    </TwoLines>
   )
 }
 

@@ -1,19 +1,19 @@
 // The uplinks: which one is used, since when, and why it changed.
 
-import type { Schemas } from '@/api/client'
+import type { UseQueryResult } from '@tanstack/react-query'
+import type { Answer, Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
 import { Link } from '@/session/link'
 import { useSearchParams } from '@/session/search-params'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { LinkButton } from '@/components/link-button'
-import { Loaded, Section } from '@/components/section'
+import { LoadedSection, Loaded } from '@/components/section'
 import { Segmented } from '@/components/segmented'
 import { useNow } from '@/components/time'
 import { clockOf } from '@/components/time-drawing'
 import { useText } from '@/text'
 import { formatTime } from '@/text/format'
 import { CaptiveCheck } from './captive'
-import { network } from './entry'
 import { beginOf, firstKnown, nameOf, nameOfHealth, numberChanges } from './timeline'
 import { LatencySection, TimelineSection } from './timeline-section'
 import { Decisions, HealthTable, ManagerFacts } from './uplinks-facts'
@@ -34,69 +34,82 @@ export default function UplinksPage() {
   const manager = useGet('/system/wan-manager', {}, { every: 5000 })
   const uplinks = useGet('/system/wan-uplinks', {}, { every: 15_000 })
   const health = useGet('/system/wan-health', {}, { every: 5000 })
-  const recorded = useGet(
-    '/system/wan-health',
-    { query: range === 'hour' ? { history: true, minutes: 60 } : { history: true } },
-    { every: 60_000 },
-  )
   const failed = manager.error ?? uplinks.error
   return (
-    <>
-      <Answer
-        question={words.question}
-        actions={
-          <>
-            <Segmented
-              label={words.range}
-              value={range}
-              options={Object.entries(words.ranges)}
-              onChange={(next) => change({ range: next === 'day' ? undefined : next })}
-            />
-            <LinkButton kind="primary" needs="operator" to="/network/uplinks/edit">
-              {words.edit}
-            </LinkButton>
-          </>
-        }
-      >
-        {failed ? (
+    <Page
+      question={words.question}
+      actions={
+        <>
+          <Segmented
+            label={words.range}
+            value={range}
+            options={Object.entries(words.ranges)}
+            onChange={(next) => change({ range: next === 'day' ? undefined : next })}
+          />
+          <LinkButton kind="primary" needs="operator" to="/network/uplinks/edit">
+            {words.edit}
+          </LinkButton>
+        </>
+      }
+      answer={
+        failed ? (
           text.network.unknownAnswer
         ) : manager.data && uplinks.data ? (
           <Sentence manager={manager.data.data} uplinks={uplinks.data.data} />
         ) : (
           text.common.loading
-        )}
-      </Answer>
-      <Tabs entry={network} />
-      <Loaded query={manager} lines={6}>
-        {(read) => (
-          <Loaded query={uplinks} lines={6}>
-            {(list) => (
-              <Loaded query={recorded} lines={6}>
-                {(past) => (
-                  <Past
-                    manager={read}
-                    uplinks={list}
-                    health={health.data?.data ?? past}
-                    recorded={past}
-                    range={RANGES[range] ?? DAY}
-                  />
-                )}
-              </Loaded>
-            )}
-          </Loaded>
-        )}
-      </Loaded>
-      <Section title={words.decisions} hint={words.decisionsHint}>
-        <Loaded query={manager}>{(read) => <Decisions manager={read} />}</Loaded>
-      </Section>
-      <Section title={words.health} hint={words.healthHint}>
-        <Loaded query={health}>{(read) => <HealthTable health={read} />}</Loaded>
-      </Section>
-      <Section title={words.manager}>
-        <Loaded query={manager}>{(read) => <ManagerFacts manager={read} />}</Loaded>
-      </Section>
+        )
+      }
+    >
+      <Timeline range={range} manager={manager} uplinks={uplinks} health={health.data?.data} />
+      <LoadedSection title={words.decisions} hint={words.decisionsHint} query={manager}>
+        {(read) => <Decisions manager={read} />}
+      </LoadedSection>
+      <LoadedSection title={words.health} hint={words.healthHint} query={health}>
+        {(read) => <HealthTable health={read} />}
+      </LoadedSection>
+      <LoadedSection title={words.manager} query={manager}>
+        {(read) => <ManagerFacts manager={read} />}
+      </LoadedSection>
       <CaptiveCheck />
-    </>
+    </Page>
+  )
+}
+
+interface TimelineProps {
+  range: string
+  manager: UseQueryResult<Answer<Manager>>
+  uplinks: UseQueryResult<Answer<Uplinks>>
+  health: Health[] | undefined
+}
+
+/** What the uplinks were, over the chosen time. */
+function Timeline({ range, manager, uplinks, health }: TimelineProps) {
+  const recorded = useGet(
+    '/system/wan-health',
+    { query: range === 'hour' ? { history: true, minutes: 60 } : { history: true } },
+    { every: 60_000 },
+  )
+  return (
+    <Loaded query={manager} lines={6}>
+      {(read) => (
+        <Loaded query={uplinks} lines={6}>
+          {(list) => (
+            <Loaded query={recorded} lines={6}>
+              {(past) => (
+                <Past
+                  manager={read}
+                  uplinks={list}
+                  health={health ?? past}
+                  recorded={past}
+                  range={RANGES[range] ?? DAY}
+                />
+              )}
+            </Loaded>
+          )}
+        </Loaded>
+      )}
+    </Loaded>
   )
 }
 

@@ -5,6 +5,7 @@ import { Link } from '@/session/link'
 import { Section, Skeleton } from '@/components/section'
 import { Glyph, type State } from '@/components/state'
 import { Clock } from '@/components/time'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 
 const MOST = 5
@@ -39,10 +40,9 @@ export function AlertsPanel() {
           {list.slice(0, MOST).map((alert) => (
             <li key={`${alert.kind} ${alert.subject}`}>
               <Glyph state={alertState(alert.kind)} />
-              <div className="two">
+              <TwoLines second={[alert.kind, alert.subject].filter(Boolean).join(', ')}>
                 <span lang="en">{alert.message}</span>
-                <small>{[alert.kind, alert.subject].filter(Boolean).join(', ')}</small>
-              </div>
+              </TwoLines>
               <span className="dim sm">
                 <Clock time={alert.since} />
               </span>

@@ -6,7 +6,7 @@ import { useGet } from '@/api/query'
 import { Link } from '@/session/link'
 import { useCounters, useHistory } from '@/components/history'
 import { PauseBlocking } from '@/components/pause-blocking'
-import { Loaded, Section, Skeleton } from '@/components/section'
+import { LoadedSection, Skeleton } from '@/components/section'
 import { TimeChart } from '@/components/time-chart'
 import { useText } from '@/text'
 import { formatNumber, formatTime } from '@/text/format'
@@ -26,47 +26,46 @@ export function DnsPanel() {
     return status ? [['dns', [status.queries_today, status.blocked_today]]] : []
   })
   return (
-    <Section
+    <LoadedSection
       title={words.title}
       actions={
         <Link className="link" to="/dns">
           {words.log}
         </Link>
       }
+      query={query}
     >
-      <Loaded query={query}>
-        {(status) => {
-          const blocked = percent(status.blocked_today, status.queries_today)
-          const cached = percent(status.cache.hits, status.cache.hits + status.cache.misses)
-          const answering = status.upstreams.filter((upstream) => upstream.ok).length
-          return (
-            <>
-              {status.running ? null : <p className="med">{words.notRunning}</p>}
-              <PauseBlocking blocking={status.blocking} />
-              <dl className="kv">
-                <div>
-                  <dt>{words.today}</dt>
-                  <dd>{formatNumber(status.queries_today)}</dd>
-                </div>
-                <div>
-                  <dt>{words.blocked}</dt>
-                  <dd>
-                    {formatNumber(status.blocked_today)}{' '}
-                    {blocked === null ? null : <span className="dim sm">{blocked} %</span>}
-                  </dd>
-                </div>
-                <div>
-                  <dt>{words.cached}</dt>
-                  <dd>{cached === null ? '-' : `${cached} %`}</dd>
-                </div>
-              </dl>
-              <p className="sm dim">{words.upstreams(answering, status.upstreams.length)}</p>
-              <Queries />
-            </>
-          )
-        }}
-      </Loaded>
-    </Section>
+      {(status) => {
+        const blocked = percent(status.blocked_today, status.queries_today)
+        const cached = percent(status.cache.hits, status.cache.hits + status.cache.misses)
+        const answering = status.upstreams.filter((upstream) => upstream.ok).length
+        return (
+          <>
+            {status.running ? null : <p className="med">{words.notRunning}</p>}
+            <PauseBlocking blocking={status.blocking} />
+            <dl className="kv">
+              <div>
+                <dt>{words.today}</dt>
+                <dd>{formatNumber(status.queries_today)}</dd>
+              </div>
+              <div>
+                <dt>{words.blocked}</dt>
+                <dd>
+                  {formatNumber(status.blocked_today)}{' '}
+                  {blocked === null ? null : <span className="dim sm">{blocked} %</span>}
+                </dd>
+              </div>
+              <div>
+                <dt>{words.cached}</dt>
+                <dd>{cached === null ? '-' : `${cached} %`}</dd>
+              </div>
+            </dl>
+            <p className="sm dim">{words.upstreams(answering, status.upstreams.length)}</p>
+            <Queries />
+          </>
+        )
+      }}
+    </LoadedSection>
   )
 }
 

@@ -21,11 +21,7 @@ export function ExceptionsPanel() {
         </button>
       }
     >
-      <Loaded
-        query={query}
-        isEmpty={(exceptions) => exceptions.length === 0}
-        empty={<p className="dim">{text.overview.exceptions.empty}</p>}
-      >
+      <Loaded query={query} empty={<p className="dim">{text.overview.exceptions.empty}</p>}>
         {(exceptions) => (
           <>
             {exceptions.map((exception) => (

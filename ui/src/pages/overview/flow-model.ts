@@ -337,40 +337,45 @@ function sourceNode(
     .split(',')
     .map((value) => value.trim())
     .filter(Boolean)
-  if (policy.source_type === 'device' || policy.source_type === 'device_group') {
-    const groups = policy.source_type === 'device_group' ? values : []
-    const excepted = exceptedDevices(input)
-    const ids = (
-      policy.source_type === 'device'
-        ? values
-        : [...new Set(groups.flatMap((id) => input.groups.get(id)?.members ?? []))]
-    ).filter((id) => !excepted.has(id))
-    const named = ids.slice(0, 2).map((id) => input.devices.get(id)?.name ?? id)
-    const group = groups.length === 1 ? input.groups.get(groups[0] ?? '') : undefined
-    const only = ids.length === 1 ? input.devices.get(ids[0] ?? '') : undefined
-    if (ids.length === 0 && groups.length === 0) return { ...base, name: words.devices(0), detail: '' }
-    if (only && !group)
-      return {
-        ...base,
-        name: only.name,
-        detail: only.ips?.[0] ?? only.mac ?? '',
-        to: `/devices/${only.id}`,
-        search: {},
-      }
-    return {
-      ...base,
-      name: group?.name ?? words.devices(ids.length),
-      detail:
-        ids.length > 2 && group
-          ? words.devices(ids.length)
-          : words.deviceList(named, ids.length - named.length),
-    }
-  }
+  if (policy.source_type === 'device' || policy.source_type === 'device_group')
+    return { ...base, ...deviceSource(policy.source_type, values, input) }
   const count = words.devices(path.devices)
   if (policy.source_type === 'all') return { ...base, name: words.everything, detail: count }
   return {
     ...base,
     name: values.length > 1 ? `${values[0]} +${values.length - 1}` : (values[0] ?? '-'),
     detail: `${words.source(policy.source_type, policy.source_value)}, ${count}`,
+  }
+}
+
+/** A source that names devices, or groups of them. */
+function deviceSource(
+  type: 'device' | 'device_group',
+  values: string[],
+  input: FlowInput,
+): Pick<FlowNode, 'name' | 'detail'> & Partial<FlowNode> {
+  const { words } = input
+  const groups = type === 'device_group' ? values : []
+  const excepted = exceptedDevices(input)
+  const ids = (
+    type === 'device' ? values : [...new Set(groups.flatMap((id) => input.groups.get(id)?.members ?? []))]
+  ).filter((id) => !excepted.has(id))
+  const named = ids.slice(0, 2).map((id) => input.devices.get(id)?.name ?? id)
+  const group = groups.length === 1 ? input.groups.get(groups[0] ?? '') : undefined
+  const only = ids.length === 1 ? input.devices.get(ids[0] ?? '') : undefined
+  if (ids.length === 0 && groups.length === 0) return { name: words.devices(0), detail: '' }
+  if (only && !group)
+    return {
+      name: only.name,
+      detail: only.ips?.[0] ?? only.mac ?? '',
+      to: `/devices/${only.id}`,
+      search: {},
+    }
+  return {
+    name: group?.name ?? words.devices(ids.length),
+    detail:
+      ids.length > 2 && group
+        ? words.devices(ids.length)
+        : words.deviceList(named, ids.length - named.length),
   }
 }

@@ -6,9 +6,10 @@ import { Link } from '@/session/link'
 import { useCounters, useRates } from '@/components/history'
 import { Icon } from '@/components/icons'
 import { HopChip, Path } from '@/components/path'
-import { Empty, Loaded, Section } from '@/components/section'
+import { LoadedSection, Empty } from '@/components/section'
 import { Glyph, StateWord, type State } from '@/components/state'
 import { Table } from '@/components/table'
+import { TwoLines } from '@/components/two-lines'
 import { useText, type Text } from '@/text'
 import { formatRate, formatTime } from '@/text/format'
 import { buildFlow, countersOf, type Flow, type PolicyRow, type Words } from './flow-model'
@@ -22,7 +23,7 @@ export function FlowSection() {
   useCounters(graph.dataUpdatedAt, () => (graph.data ? countersOf(graph.data.data) : []))
   const rates = flow?.rows.some((row) => row.rate !== null) ?? false
   return (
-    <Section
+    <LoadedSection
       title={text.overview.flow.title}
       hint={
         <span className="only-wide">
@@ -38,32 +39,32 @@ export function FlowSection() {
           </button>
         </>
       }
+      query={graph}
+      lines={8}
     >
-      <Loaded query={graph} lines={8}>
-        {() =>
-          flow === null ? null : flow.rows.length === 0 ? (
-            <Empty
-              action={
-                <Link className="btn" to="/policies">
-                  {text.overview.flow.firstPolicy}
-                </Link>
-              }
-            >
-              {text.overview.flow.empty}
-            </Empty>
-          ) : table ? (
-            <FlowTable flow={flow} />
-          ) : (
-            <>
-              <div className="only-wide">
-                <Graph flow={flow} />
-              </div>
-              <FlowList flow={flow} />
-            </>
-          )
-        }
-      </Loaded>
-    </Section>
+      {() =>
+        flow === null ? null : flow.rows.length === 0 ? (
+          <Empty
+            action={
+              <Link className="btn" to="/policies">
+                {text.overview.flow.firstPolicy}
+              </Link>
+            }
+          >
+            {text.overview.flow.empty}
+          </Empty>
+        ) : table ? (
+          <FlowTable flow={flow} />
+        ) : (
+          <>
+            <div className="only-wide">
+              <Graph flow={flow} />
+            </div>
+            <FlowList flow={flow} />
+          </>
+        )
+      }
+    </LoadedSection>
   )
 }
 
@@ -315,12 +316,11 @@ function FlowTable({ flow }: { flow: Flow }) {
           head: words.policy,
           bare: true,
           cell: ({ policy }) => (
-            <div className="two">
+            <TwoLines second={policy.detail}>
               <Link className="med" to={policy.to} search={policy.search}>
                 {policy.name}
               </Link>
-              <small>{policy.detail}</small>
-            </div>
+            </TwoLines>
           ),
         },
         {
@@ -340,11 +340,7 @@ function FlowTable({ flow }: { flow: Flow }) {
           cell: (row) => (row.hops.length === 0 ? '-' : <HopNames row={row} flow={flow} />),
         },
         { head: words.uplink, cell: (row) => uplinksOf(row, flow).join(', ') || '-' },
-        {
-          head: words.rate,
-          numeric: true,
-          cell: ({ rate }) => (rate === null ? '-' : formatRate(rate)),
-        },
+        { head: words.rate, numeric: true, cell: ({ rate }) => (rate === null ? '-' : formatRate(rate)) },
       ]}
     />
   )

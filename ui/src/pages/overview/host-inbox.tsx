@@ -6,7 +6,7 @@ import { HostTable } from '@/components/hosts/host-table'
 import { useAnsweringHosts, type Host } from '@/components/hosts/hosts'
 import { showAll, useHidden } from '@/components/hosts/hidden'
 import { useTreatment } from '@/components/hosts/stranger-choice'
-import { Loaded, Section } from '@/components/section'
+import { LoadedSection } from '@/components/section'
 import { useText } from '@/text'
 
 /** Hosts that are shown before a click. */
@@ -23,7 +23,7 @@ export function HostInbox() {
   const strangers = query.data?.data.filter((host) => host.device_id === null)
   const shown = strangers?.filter((host) => !hidden.has(host.id))
   return (
-    <Section
+    <LoadedSection
       title={shown && shown.length > 0 ? words.titleOf(shown.length) : words.title}
       hint={shown && shown.length > 0 && value ? words.hint[value] : undefined}
       actions={
@@ -31,17 +31,17 @@ export function HostInbox() {
           {words.all}
         </Link>
       }
+      query={query}
+      lines={2}
     >
-      <Loaded query={query} lines={2}>
-        {(all) => (
-          <Body
-            known={all.length > 0}
-            shown={shown ?? []}
-            left={(strangers?.length ?? 0) - (shown?.length ?? 0)}
-          />
-        )}
-      </Loaded>
-    </Section>
+      {(all) => (
+        <Body
+          known={all.length > 0}
+          shown={shown ?? []}
+          left={(strangers?.length ?? 0) - (shown?.length ?? 0)}
+        />
+      )}
+    </LoadedSection>
   )
 }
 

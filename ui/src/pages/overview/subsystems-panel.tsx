@@ -70,7 +70,7 @@ function Row({ observation }: { observation: Observation }) {
   const text = useText()
   const words = text.overview.subsystems
   const age = useAge(observation.since)
-  const word = words.states[observation.state] ?? observation.state
+  const word = words.states[observation.state]
   return (
     <li>
       <Glyph state={subsystemState(observation.state)} />

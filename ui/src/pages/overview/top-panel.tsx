@@ -2,7 +2,7 @@
 
 import { useGet } from '@/api/query'
 import { Link } from '@/session/link'
-import { Loaded, Section } from '@/components/section'
+import { LoadedSection } from '@/components/section'
 import { useText } from '@/text'
 import { formatNumber } from '@/text/format'
 import { topClients, topNames } from './top-lists'
@@ -45,25 +45,25 @@ function TopList({ title, hint, rows }: { title: string; hint: string; rows: (cl
   const text = useText()
   const query = useGet('/dns/clients', {}, { every: 60_000 })
   return (
-    <Section title={title} hint={hint}>
-      <Loaded
-        query={query}
-        isEmpty={(clients) => rows(clients).length === 0}
-        empty={<p className="mid">{text.top.empty}</p>}
-      >
-        {(clients) => (
-          <ol className="rows rows--top" aria-label={title}>
-            {rows(clients).map(({ key, name, search, counts }) => (
-              <li key={key}>
-                <Link to="/dns" search={search}>
-                  {name}
-                </Link>
-                <span className="dim sm">{counts}</span>
-              </li>
-            ))}
-          </ol>
-        )}
-      </Loaded>
-    </Section>
+    <LoadedSection
+      title={title}
+      hint={hint}
+      query={query}
+      isEmpty={(clients) => rows(clients).length === 0}
+      empty={<p className="mid">{text.top.empty}</p>}
+    >
+      {(clients) => (
+        <ol className="rows rows--top" aria-label={title}>
+          {rows(clients).map(({ key, name, search, counts }) => (
+            <li key={key}>
+              <Link to="/dns" search={search}>
+                {name}
+              </Link>
+              <span className="dim sm">{counts}</span>
+            </li>
+          ))}
+        </ol>
+      )}
+    </LoadedSection>
   )
 }

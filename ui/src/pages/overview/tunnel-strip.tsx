@@ -4,10 +4,11 @@ import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
 import { Link } from '@/session/link'
 import { latest, useCounters, useHistory } from '@/components/history'
-import { Empty, Loaded, Section } from '@/components/section'
+import { LoadedSection, Empty } from '@/components/section'
 import { Sparkline } from '@/components/sparkline'
 import { StateWord } from '@/components/state'
 import { useAge, useNow } from '@/components/time'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 import { formatAge, formatRate } from '@/text/format'
 import { counterOf, tunnelState } from './flow-model'
@@ -36,48 +37,44 @@ export function TunnelStrip() {
     ),
   )
   return (
-    <Section
+    <LoadedSection
       title={text.overview.tunnels.title}
       actions={
         <Link className="link" to="/paths">
           {text.overview.tunnels.all}
         </Link>
       }
+      query={query}
+      empty={<Empty command="gateway-ctl tunnels">{text.overview.tunnels.empty}</Empty>}
     >
-      <Loaded
-        query={query}
-        isEmpty={(tunnels) => tunnels.length === 0}
-        empty={<Empty command="gateway-ctl tunnels">{text.overview.tunnels.empty}</Empty>}
-      >
-        {(tunnels) => {
-          const sorted = [...tunnels].sort((one, other) => rank(one) - rank(other))
-          return (
-            <>
-              <ul className="rows rows--tun">
-                {sorted.slice(0, MOST).map((tunnel) => (
-                  <TunnelRow
-                    key={tunnel.id}
-                    tunnel={tunnel}
-                    hop={graph?.hops.find((each) => each.id === tunnel.id)}
-                    recorded={recorded?.find((each) => each.tunnel_id === tunnel.id)}
-                    users={(graph?.policies ?? [])
-                      .filter((policy) =>
-                        policy.hops.some((hop) => hop.type === 'vpn' && hop.target === tunnel.name),
-                      )
-                      .map((policy) => policy.name)}
-                  />
-                ))}
-              </ul>
-              {sorted.length > MOST ? (
-                <Link className="link" to="/paths">
-                  {text.overview.tunnels.more(sorted.length - MOST)}
-                </Link>
-              ) : null}
-            </>
-          )
-        }}
-      </Loaded>
-    </Section>
+      {(tunnels) => {
+        const sorted = [...tunnels].sort((one, other) => rank(one) - rank(other))
+        return (
+          <>
+            <ul className="rows rows--tun">
+              {sorted.slice(0, MOST).map((tunnel) => (
+                <TunnelRow
+                  key={tunnel.id}
+                  tunnel={tunnel}
+                  hop={graph?.hops.find((each) => each.id === tunnel.id)}
+                  recorded={recorded?.find((each) => each.tunnel_id === tunnel.id)}
+                  users={(graph?.policies ?? [])
+                    .filter((policy) =>
+                      policy.hops.some((hop) => hop.type === 'vpn' && hop.target === tunnel.name),
+                    )
+                    .map((policy) => policy.name)}
+                />
+              ))}
+            </ul>
+            {sorted.length > MOST ? (
+              <Link className="link" to="/paths">
+                {text.overview.tunnels.more(sorted.length - MOST)}
+              </Link>
+            ) : null}
+          </>
+        )
+      }}
+    </LoadedSection>
   )
 }
 
@@ -128,25 +125,12 @@ function TunnelRow({ tunnel, hop, recorded, users }: RowProps) {
       : null
   return (
     <li>
-      <div className="two">
+      <TwoLines second={[tunnel.type, address].filter(Boolean).join(', ')}>
         <Link className="med" to={`/paths/tunnels/${tunnel.id}`}>
           {tunnel.name}
         </Link>
-        <small>{[tunnel.type, address].filter(Boolean).join(', ')}</small>
-      </div>
-      {values ? (
-        <span className="sparkbox" title={words.lastHour}>
-          <Sparkline values={values} most={MINUTES} />
-          <span className="sr">{words.lastHour}</span>
-        </span>
-      ) : (
-        <span className="sparkbox" title={words.sinceOpened}>
-          <Sparkline
-            values={points.slice(-40).map((point) => point.rates.reduce((sum, rate) => sum + rate, 0))}
-          />
-          <span className="sr">{words.sinceOpened}</span>
-        </span>
-      )}
+      </TwoLines>
+      <Spark minutes={values} points={points} />
       <div className="two num">
         <StateWord state={state}>{word}</StateWord>
         <small>
@@ -177,4 +161,28 @@ function Liveness({ tunnel, newer }: { tunnel: Tunnel; newer: string | null }) {
   if (typeof tunnel.uptime_sec === 'number')
     return <>{text.overview.tunnels.up(formatAge(tunnel.uptime_sec, text))}</>
   return tunnel.type === 'wireguard' ? <>{text.overview.tunnels.noHandshake}</> : <>-</>
+}
+
+interface SparkProps {
+  /** The rates of each minute of the last hour, if they were recorded. */
+  minutes: Parameters<typeof Sparkline>[0]['values'] | null
+  /** The rates since the page was opened. */
+  points: readonly { rates: readonly number[] }[]
+}
+
+function Spark({ minutes, points }: SparkProps) {
+  const words = useText().overview.tunnels
+  const label = minutes ? words.lastHour : words.sinceOpened
+  return (
+    <span className="sparkbox" title={label}>
+      {minutes ? (
+        <Sparkline values={minutes} most={MINUTES} />
+      ) : (
+        <Sparkline
+          values={points.slice(-40).map(({ rates }) => rates.reduce((sum, rate) => sum + rate, 0))}
+        />
+      )}
+      <span className="sr">{label}</span>
+    </span>
+  )
 }

@@ -35,11 +35,7 @@ export function UplinkStrip() {
         </Link>
       }
     >
-      <Loaded
-        query={query}
-        isEmpty={(uplinks) => uplinks.length === 0}
-        empty={<Empty>{text.overview.uplinks.empty}</Empty>}
-      >
+      <Loaded query={query} empty={<Empty>{text.overview.uplinks.empty}</Empty>}>
         {(uplinks) => (
           <ul className="rows">
             {uplinks.map((uplink) => (

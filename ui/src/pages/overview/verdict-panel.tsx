@@ -2,8 +2,7 @@
 
 import { useMemo, useState } from 'react'
 import { call, client } from '@/api/client'
-import { useChange, useGet } from '@/api/query'
-import { say, sayError } from '@/session/toasts'
+import { useGet } from '@/api/query'
 import { Link } from '@/session/link'
 import { useVerdict } from '@/components/verdict'
 import { verdictPieces } from '@/components/verdict-text'
@@ -13,6 +12,7 @@ import { Pieces } from '@/components/said'
 import { Glyph } from '@/components/state'
 import { Coverage } from '@/components/hosts/coverage'
 import { useAge } from '@/components/time'
+import { useAction } from '@/components/action'
 import { useText } from '@/text'
 import { formatTime } from '@/text/format'
 import { useGraph } from './flow-section'
@@ -93,21 +93,12 @@ function Sentence() {
 
 function Reconnect({ id, name }: { id: string; name: string }) {
   const text = useText()
-  const up = useChange(() => call(client.POST('/tunnels/{id}/up', { params: { path: { id } } })))
+  const up = useAction(
+    () => call(client.POST('/tunnels/{id}/up', { params: { path: { id } } })),
+    () => text.overview.reconnecting(name),
+  )
   return (
-    <Button
-      kind="primary"
-      size="small"
-      icon="refresh"
-      needs="operator"
-      busy={up.isPending}
-      onClick={() =>
-        up.mutate(undefined, {
-          onSuccess: ({ warnings }) => say(text.overview.reconnecting(name), warnings),
-          onError: sayError,
-        })
-      }
-    >
+    <Button kind="primary" size="small" icon="refresh" needs="operator" does={up}>
       {text.overview.reconnect(name)}
     </Button>
   )

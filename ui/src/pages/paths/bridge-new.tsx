@@ -2,7 +2,6 @@
 
 import { NewObject } from '@/components/object-form'
 import { useText } from '@/text'
-import { paths } from './entry'
 import { allBridges, BridgeFields } from './bridge-form'
 
 export default function NewBridge() {
@@ -10,7 +9,6 @@ export default function NewBridge() {
   return (
     <NewObject
       resource={allBridges}
-      entry={paths}
       question={words.newQuestion}
       answer={words.newAnswer}
       title={words.new}

@@ -2,9 +2,8 @@
 
 import { useState } from 'react'
 import { call, client, type Schemas } from '@/api/client'
-import { useChange, useGet } from '@/api/query'
+import { useGet } from '@/api/query'
 import { useTitle } from '@/session/crumb'
-import { sayError } from '@/session/toasts'
 import { Button } from '@/components/button'
 import { Facts } from '@/components/facts'
 import { ObjectForm } from '@/components/object-form'
@@ -13,10 +12,10 @@ import { usePageId } from '@/components/page-id'
 import { deletionOf, useObject } from '@/components/resource'
 import { Loaded, Section } from '@/components/section'
 import { StateWord } from '@/components/state'
+import { useAction } from '@/components/action'
 import { useText } from '@/text'
 import { allBridges, BridgeFields } from './bridge-form'
 import { bridgeState, CarriedTunnels, LastTest, Outcome, Way } from './bridges'
-import { paths } from './entry'
 
 export default function BridgePage() {
   const text = useText()
@@ -25,7 +24,10 @@ export default function BridgePage() {
   const bridge = useObject(allBridges, id, { every: 5000 })
   const health = useGet('/bridges/status', {}, { every: 5000 })
   const [outcome, setOutcome] = useState<Schemas['TestOutcome'] | null>(null)
-  const test = useChange(() => call(client.POST('/bridges/{id}/test', { params: { path: { id } } })))
+  const test = useAction(
+    () => call(client.POST('/bridges/{id}/test', { params: { path: { id } } })),
+    (data) => setOutcome(data),
+  )
   const shown = bridge.data?.data
   const seen = health.data?.data.find((each) => each.id === id)
   useTitle(shown?.name)
@@ -37,29 +39,17 @@ export default function BridgePage() {
       answer={bridge.error ? text.paths.unknownAnswer : shown ? words.is(named) : text.common.loading}
       actions={
         shown ? (
-          <Button
-            kind="primary"
-            needs="operator"
-            busy={test.isPending}
-            onClick={() =>
-              test.mutate(undefined, { onSuccess: ({ data }) => setOutcome(data), onError: sayError })
-            }
-          >
+          <Button kind="primary" needs="operator" does={test}>
             {words.test}
           </Button>
         ) : null
       }
-      entry={paths}
-      deletion={
-        shown
-          ? deletionOf(allBridges, shown, {
-              title: words.deleteTitle(shown.name),
-              consequence: words.deleteConsequence,
-              mayForce: true,
-              back: '/paths/bridges',
-            })
-          : null
-      }
+      deletion={deletionOf(allBridges, shown, {
+        title: words.deleteTitle,
+        consequence: words.deleteConsequence,
+        mayForce: true,
+        back: '/paths/bridges',
+      })}
     >
       {outcome ? (
         <Section title={words.testTitle(shown?.name ?? '')}>

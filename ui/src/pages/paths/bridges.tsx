@@ -2,20 +2,20 @@
 
 import { useState } from 'react'
 import { call, client, type Schemas } from '@/api/client'
-import { useChange, useGet } from '@/api/query'
+import { useGet } from '@/api/query'
 import { Link, useGo } from '@/session/link'
-import { say, sayError } from '@/session/toasts'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { LinkButton } from '@/components/link-button'
 import { Dialog } from '@/components/dialog'
 import { Actions } from '@/components/menu'
-import { Empty, Loaded, Section } from '@/components/section'
+import { LoadedSection, Empty } from '@/components/section'
 import { StateWord, type State } from '@/components/state'
 import { Age, useAge } from '@/components/time'
 import { Table } from '@/components/table'
+import { TwoLines } from '@/components/two-lines'
+import { useAction } from '@/components/action'
 import { useText } from '@/text'
 import { formatNumber } from '@/text/format'
-import { paths } from './entry'
 
 type Bridge = Schemas['Bridge']
 type BridgeHealth = Schemas['BridgeHealth']
@@ -38,28 +38,23 @@ export default function Bridges() {
   const health = useGet('/bridges/status', {}, { every: 5000 })
   const words = text.paths.bridges
   return (
-    <>
-      <Answer
-        question={words.question}
-        actions={
-          <LinkButton kind="primary" needs="operator" to="/paths/bridges/new">
-            {words.new}
-          </LinkButton>
-        }
+    <Page
+      question={words.question}
+      actions={
+        <LinkButton kind="primary" needs="operator" to="/paths/bridges/new">
+          {words.new}
+        </LinkButton>
+      }
+      answer={health.error ? text.paths.unknownAnswer : <Sentence health={health.data?.data} />}
+    >
+      <LoadedSection
+        title={words.title}
+        query={bridges}
+        empty={<Empty command={words.emptyCommand}>{words.empty}</Empty>}
       >
-        {health.error ? text.paths.unknownAnswer : <Sentence health={health.data?.data} />}
-      </Answer>
-      <Tabs entry={paths} />
-      <Section title={words.title}>
-        <Loaded
-          query={bridges}
-          isEmpty={(all) => all.length === 0}
-          empty={<Empty command={words.emptyCommand}>{words.empty}</Empty>}
-        >
-          {(all) => <List bridges={all} health={health.data?.data} />}
-        </Loaded>
-      </Section>
-    </>
+        {(all) => <List bridges={all} health={health.data?.data} />}
+      </LoadedSection>
+    </Page>
   )
 }
 
@@ -81,7 +76,7 @@ function Sentence({ health }: { health: BridgeHealth[] | undefined }) {
 
 function List({ bridges, health }: { bridges: Bridge[]; health: BridgeHealth[] | undefined }) {
   const text = useText()
-  const { columns, kinds, states } = text.paths.bridges
+  const { columns, kinds } = text.paths.bridges
   const [outcome, setOutcome] = useState<{ name: string; result: Schemas['TestOutcome'] } | null>(null)
   const healthOf = (bridge: Bridge) => health?.find((each) => each.id === bridge.id)
   return (
@@ -95,30 +90,19 @@ function List({ bridges, health }: { bridges: Bridge[]; health: BridgeHealth[] |
             head: columns.bridge,
             bare: true,
             cell: (bridge) => (
-              <span className="two">
+              <TwoLines second={kinds[bridge.kind]}>
                 <Link className="med" to={`/paths/bridges/${bridge.id}`}>
                   {bridge.name}
                 </Link>
-                <small>{kinds[bridge.kind] ?? bridge.kind}</small>
-              </span>
+              </TwoLines>
             ),
           },
           {
             head: columns.state,
-            cell: (bridge) => {
-              const status = healthOf(bridge)?.status ?? bridge.status
-              return (
-                <StateWord state={bridgeState(status)}>
-                  {states[status ?? ''] ?? status ?? text.paths.states.unknown}
-                </StateWord>
-              )
-            },
+            cell: (bridge) => <BridgeState status={healthOf(bridge)?.status ?? bridge.status} />,
           },
           { head: columns.way, cell: (bridge) => <Way bridge={bridge} /> },
-          {
-            head: columns.tunnels,
-            cell: (bridge) => <CarriedTunnels health={healthOf(bridge)} />,
-          },
+          { head: columns.tunnels, cell: (bridge) => <CarriedTunnels health={healthOf(bridge)} /> },
           {
             head: columns.test,
             cell: (bridge) => <LastTest test={healthOf(bridge)?.last_test ?? bridge.last_test ?? null} />,
@@ -144,16 +128,24 @@ function List({ bridges, health }: { bridges: Bridge[]; health: BridgeHealth[] |
   )
 }
 
+function BridgeState({ status }: { status: string | undefined }) {
+  const { bridges, states } = useText().paths
+  return (
+    <StateWord state={bridgeState(status)}>
+      {bridges.states[status ?? ''] ?? status ?? states.unknown}
+    </StateWord>
+  )
+}
+
 export function Way({ bridge }: { bridge: Bridge }) {
   const text = useText()
   const { sources, targets, transports } = text.paths.bridges
   if (bridge.transport) {
     const { type, address, port } = bridge.transport
     return (
-      <span className="two">
-        <span>{address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`}</span>
-        <small>{transports[type] ?? type}</small>
-      </span>
+      <TwoLines second={transports[type]}>
+        {address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`}
+      </TwoLines>
     )
   }
   const from = bridge.source
@@ -190,10 +182,9 @@ export function LastTest({ test }: { test: Schemas['BridgeTest'] | null }) {
   if (!test) return <span className="dim">{words.untested}</span>
   if (!test.ok)
     return (
-      <span className="two">
+      <TwoLines second={test.error}>
         <StateWord state="down">{words.failed(text.common.ago(age))}</StateWord>
-        <small>{test.error}</small>
-      </span>
+      </TwoLines>
     )
   if (test.latency_ms === null) return <Age time={test.at} />
   return <>{words.tested(text.common.ago(age), `${formatNumber(test.latency_ms, 1)} ms`)}</>
@@ -209,30 +200,25 @@ function BridgeActions({ bridge, onOutcome }: ActionsProps) {
   const go = useGo()
   const words = text.paths.bridges
   const path = { path: { id: bridge.id } }
-  const test = useChange(() => call(client.POST('/bridges/{id}/test', { params: path })))
-  const toggle = useChange(() => call(client.POST('/bridges/{id}/toggle', { params: path })))
+  const test = useAction(
+    () => call(client.POST('/bridges/{id}/test', { params: path })),
+    (data) => onOutcome(data),
+  )
+  const toggle = useAction(
+    () => call(client.POST('/bridges/{id}/toggle', { params: path })),
+    (data) => (data.enabled ? words.isEnabled(bridge.name) : words.isDisabled(bridge.name)),
+  )
   return (
     <Actions
       label={`${text.common.actions}: ${bridge.name}`}
       actions={[
-        {
-          id: 'test',
-          label: words.test,
-          needs: 'operator',
-          disabled: test.isPending,
-          run: () => test.mutate(undefined, { onSuccess: ({ data }) => onOutcome(data), onError: sayError }),
-        },
+        { id: 'test', label: words.test, needs: 'operator', disabled: test.busy, run: () => test.run() },
         {
           id: 'toggle',
           label: bridge.enabled ? words.disable : words.enable,
           needs: 'operator',
-          disabled: toggle.isPending,
-          run: () =>
-            toggle.mutate(undefined, {
-              onSuccess: ({ data, warnings }) =>
-                say(data.enabled ? words.isEnabled(bridge.name) : words.isDisabled(bridge.name), warnings),
-              onError: sayError,
-            }),
+          disabled: toggle.busy,
+          run: () => toggle.run(),
         },
         { id: 'edit', label: text.common.edit, run: () => go(`/paths/bridges/${bridge.id}`) },
       ]}
@@ -262,12 +248,11 @@ export function Outcome({ outcome }: { outcome: Schemas['TestOutcome'] }) {
           {
             head: words.result,
             cell: (step) => (
-              <span className="two">
+              <TwoLines second={step.error}>
                 <StateWord state={step.ok ? 'ok' : 'down'}>
                   {step.ok ? words.stepOk : words.stepFailed}
                 </StateWord>
-                {step.error ? <small>{step.error}</small> : null}
-              </span>
+              </TwoLines>
             ),
           },
           { head: words.duration, numeric: true, cell: (step) => duration(step.latency_ms) },

@@ -4,15 +4,15 @@ import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
 import { isSupported } from '@/api/operations'
 import { Link } from '@/session/link'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { LinkButton } from '@/components/link-button'
 import { Facts } from '@/components/facts'
-import { Empty, Loaded, Section } from '@/components/section'
+import { LoadedSection, Empty } from '@/components/section'
 import { StateWord, type State } from '@/components/state'
 import { Table } from '@/components/table'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 import { formatBytes, formatNumber } from '@/text/format'
-import { paths } from './entry'
 
 type Proxy = Schemas['Proxy']
 type Tproxy = Schemas['TproxyStatus']
@@ -29,35 +29,32 @@ export default function Proxies() {
   const proxies = useGet('/proxies', {}, { every: 5000 })
   const relay = useGet('/tproxy/status', {}, { every: 5000, enabled: isSupported('GET /tproxy/status') })
   return (
-    <>
-      <Answer
-        question={words.question}
-        actions={
-          <LinkButton kind="primary" needs="operator" to="/paths/proxies/new">
-            {words.new}
-          </LinkButton>
-        }
-      >
-        {proxies.error ? (
+    <Page
+      question={words.question}
+      actions={
+        <LinkButton kind="primary" needs="operator" to="/paths/proxies/new">
+          {words.new}
+        </LinkButton>
+      }
+      answer={
+        proxies.error ? (
           text.paths.unknownAnswer
         ) : (
           <Sentence proxies={proxies.data?.data} relay={relay.error ? undefined : relay.data?.data} />
-        )}
-      </Answer>
-      <Tabs entry={paths} />
-      <Section title={words.title}>
-        <Loaded
-          query={proxies}
-          isEmpty={(all) => all.length === 0}
-          empty={<Empty command={words.emptyCommand}>{words.empty}</Empty>}
-        >
-          {(all) => <List proxies={all} relay={relay.data?.data} />}
-        </Loaded>
-      </Section>
-      <Section title={words.relayTitle} hint={words.relayHint}>
-        <Loaded query={relay}>{(status) => <RelayFacts status={status} />}</Loaded>
-      </Section>
-    </>
+        )
+      }
+    >
+      <LoadedSection
+        title={words.title}
+        query={proxies}
+        empty={<Empty command={words.emptyCommand}>{words.empty}</Empty>}
+      >
+        {(all) => <List proxies={all} relay={relay.data?.data} />}
+      </LoadedSection>
+      <LoadedSection title={words.relayTitle} hint={words.relayHint} query={relay}>
+        {(status) => <RelayFacts status={status} />}
+      </LoadedSection>
+    </Page>
   )
 }
 
@@ -110,7 +107,7 @@ export function Udp({ proxy }: { proxy: Proxy }) {
 
 function List({ proxies, relay }: { proxies: Proxy[]; relay: Tproxy | undefined }) {
   const text = useText()
-  const { columns, states, latency } = text.paths.proxies
+  const { columns } = text.paths.proxies
   const trafficOf = (proxy: Proxy, show: (traffic: Tproxy['by_proxy'][number]) => string) => {
     const traffic = relay?.by_proxy.find((each) => each.proxy_id === proxy.id)
     return traffic ? show(traffic) : '-'
@@ -131,28 +128,9 @@ function List({ proxies, relay }: { proxies: Proxy[]; relay: Tproxy | undefined 
         },
         {
           head: columns.state,
-          cell: (proxy) => (
-            <span className="two">
-              <StateWord state={proxyState(proxy.status)}>
-                {states[proxy.status ?? 'unknown'] ?? proxy.status}
-              </StateWord>
-              <small>
-                {proxy.last_error ??
-                  (typeof proxy.latency_ms === 'number'
-                    ? latency(`${formatNumber(proxy.latency_ms, 1)} ms`)
-                    : '')}
-              </small>
-            </span>
-          ),
+          cell: (proxy) => <ProxyState proxy={proxy} />,
         },
-        {
-          head: columns.address,
-          cell: (proxy) => (
-            <>
-              {proxy.address}:{proxy.port}
-            </>
-          ),
-        },
+        { head: columns.address, cell: (proxy) => `${proxy.address}:${proxy.port}` },
         { head: columns.udp, cell: (proxy) => <Udp proxy={proxy} /> },
         {
           head: columns.connections,
@@ -175,5 +153,21 @@ function List({ proxies, relay }: { proxies: Proxy[]; relay: Tproxy | undefined 
         },
       ]}
     />
+  )
+}
+
+function ProxyState({ proxy }: { proxy: Proxy }) {
+  const { states, latency } = useText().paths.proxies
+  return (
+    <TwoLines
+      second={
+        proxy.last_error ??
+        (typeof proxy.latency_ms === 'number' ? latency(`${formatNumber(proxy.latency_ms, 1)} ms`) : '')
+      }
+    >
+      <StateWord state={proxyState(proxy.status)}>
+        {states[proxy.status ?? 'unknown'] ?? proxy.status}
+      </StateWord>
+    </TwoLines>
   )
 }

@@ -2,7 +2,6 @@
 
 import { NewObject } from '@/components/object-form'
 import { useText } from '@/text'
-import { paths } from './entry'
 import { allProxies, ProxyFields } from './proxy-form'
 
 export default function NewProxy() {
@@ -10,7 +9,6 @@ export default function NewProxy() {
   return (
     <NewObject
       resource={allProxies}
-      entry={paths}
       question={words.newQuestion}
       answer={words.newAnswer}
       title={words.new}

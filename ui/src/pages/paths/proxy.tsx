@@ -1,5 +1,6 @@
 // One proxy: whether it answers, and its settings.
 
+import type { Schemas } from '@/api/client'
 import { useTitle } from '@/session/crumb'
 import { Facts } from '@/components/facts'
 import { ObjectForm } from '@/components/object-form'
@@ -10,7 +11,6 @@ import { Loaded, Section } from '@/components/section'
 import { StateWord } from '@/components/state'
 import { useText } from '@/text'
 import { formatNumber } from '@/text/format'
-import { paths } from './entry'
 import { proxyState, Udp } from './proxies'
 import { allProxies, ProxyFields } from './proxy-form'
 
@@ -28,39 +28,18 @@ export default function ProxyPage() {
       answer={
         proxy.error ? text.paths.unknownAnswer : shown ? words.is(named(shown.status)) : text.common.loading
       }
-      entry={paths}
-      deletion={
-        shown
-          ? deletionOf(allProxies, shown, {
-              title: words.deleteTitle(shown.name),
-              consequence: words.deleteConsequence,
-              mayForce: true,
-              back: '/paths/proxies',
-            })
-          : null
-      }
+      deletion={deletionOf(allProxies, shown, {
+        title: words.deleteTitle,
+        consequence: words.deleteConsequence,
+        mayForce: true,
+        back: '/paths/proxies',
+      })}
     >
       <Loaded query={proxy} lines={6}>
         {(read) => (
           <>
             <Section title={text.paths.detail.facts}>
-              <Facts
-                facts={[
-                  [
-                    words.columns.state,
-                    <StateWord key="state" state={proxyState(read.status)}>
-                      {named(read.status)}
-                    </StateWord>,
-                  ],
-                  [words.columns.address, `${read.address}:${read.port}`],
-                  [
-                    text.paths.detail.latency,
-                    typeof read.latency_ms === 'number' ? `${formatNumber(read.latency_ms, 1)} ms` : null,
-                  ],
-                  [words.columns.udp, <Udp key="udp" proxy={read} />],
-                  [text.paths.detail.lastError, read.last_error],
-                ]}
-              />
+              <ProxyFacts proxy={read} state={named(read.status)} />
             </Section>
             <Section title={words.settings}>
               <ObjectForm
@@ -75,5 +54,29 @@ export default function ProxyPage() {
         )}
       </Loaded>
     </ObjectPage>
+  )
+}
+
+function ProxyFacts({ proxy: read, state }: { proxy: Schemas['Proxy']; state: string }) {
+  const text = useText()
+  const words = text.paths.proxies
+  return (
+    <Facts
+      facts={[
+        [
+          words.columns.state,
+          <StateWord key="state" state={proxyState(read.status)}>
+            {state}
+          </StateWord>,
+        ],
+        [words.columns.address, `${read.address}:${read.port}`],
+        [
+          text.paths.detail.latency,
+          typeof read.latency_ms === 'number' ? `${formatNumber(read.latency_ms, 1)} ms` : null,
+        ],
+        [words.columns.udp, <Udp key="udp" proxy={read} />],
+        [text.paths.detail.lastError, read.last_error],
+      ]}
+    />
   )
 }

@@ -2,8 +2,7 @@
 
 import { useState } from 'react'
 import { call, client, type Schemas } from '@/api/client'
-import { useChange, useGet } from '@/api/query'
-import { say, sayError } from '@/session/toasts'
+import { useGet } from '@/api/query'
 import { Button, IconButton } from '@/components/button'
 import { Dialog } from '@/components/dialog'
 import { useEdit } from '@/components/edit'
@@ -11,6 +10,7 @@ import { EditForm, numberOf, textOf } from '@/components/form'
 import { FormFields } from '@/components/form-fields'
 import { Loaded, Section } from '@/components/section'
 import { Table } from '@/components/table'
+import { useAction } from '@/components/action'
 import { useText } from '@/text'
 import { formatNumber } from '@/text/format'
 
@@ -31,12 +31,7 @@ export function Endpoints() {
         </Button>
       }
     >
-      <Loaded
-        query={endpoints}
-        lines={2}
-        isEmpty={(all) => all.length === 0}
-        empty={<p className="quiet">{words.endpointsEmpty}</p>}
-      >
+      <Loaded query={endpoints} lines={2} empty={<p className="quiet">{words.endpointsEmpty}</p>}>
         {(all) => <List endpoints={all} />}
       </Loaded>
       <Dialog open={open} onClose={() => setOpen(false)} title={words.endpointNew}>
@@ -50,8 +45,9 @@ function List({ endpoints }: { endpoints: Endpoint[] }) {
   const text = useText()
   const words = text.paths.splitting
   const policies = useGet('/routing/policies').data?.data ?? []
-  const remove = useChange((id: string) =>
-    call(client.DELETE('/splitting/endpoints/{id}', { params: { path: { id } } })),
+  const remove = useAction(
+    ({ id }: Endpoint) => call(client.DELETE('/splitting/endpoints/{id}', { params: { path: { id } } })),
+    (_, { tunnel }) => words.endpointDeleted(tunnel),
   )
   const nameOf = (id: string | null) =>
     id === null ? words.everyPolicy : (policies.find((policy) => policy.id === id)?.name ?? id)
@@ -70,8 +66,7 @@ function List({ endpoints }: { endpoints: Endpoint[] }) {
         },
         {
           head: words.columns.state,
-          cell: (endpoint) =>
-            endpoint.state === undefined ? '-' : (words.states[endpoint.state] ?? endpoint.state),
+          cell: (endpoint) => (endpoint.state === undefined ? '-' : words.states[endpoint.state]),
         },
         {
           head: words.columns.flows,
@@ -86,13 +81,8 @@ function List({ endpoints }: { endpoints: Endpoint[] }) {
               icon="x"
               needs="operator"
               label={words.endpointDelete(endpoint.tunnel)}
-              disabled={remove.isPending}
-              onClick={() =>
-                remove.mutate(endpoint.id, {
-                  onSuccess: ({ warnings }) => say(words.endpointDeleted(endpoint.tunnel), warnings),
-                  onError: sayError,
-                })
-              }
+              disabled={remove.busy}
+              onClick={() => remove.run(endpoint)}
             />
           ),
         },

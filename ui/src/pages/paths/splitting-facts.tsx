@@ -2,9 +2,10 @@
 
 import { useGet } from '@/api/query'
 import { Facts } from '@/components/facts'
-import { Loaded, Section } from '@/components/section'
+import { LoadedSection } from '@/components/section'
 import { StateWord, type State } from '@/components/state'
 import { Table } from '@/components/table'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 import { formatBytes, formatNumber } from '@/text/format'
 
@@ -14,22 +15,20 @@ export function TransportFacts() {
   const names = words.transportFacts
   const transport = useGet('/splitting/transport')
   return (
-    <Section title={words.transport}>
-      <Loaded query={transport}>
-        {(read) => (
-          <Facts
-            facts={[
-              [names.mode, words.modes[read.mode] ?? read.mode],
-              [names.protocols, read.protocols.join(', ')],
-              [names.quic, words.quics[read.quic] ?? read.quic],
-              [names.mtu, read.mtu_min === null ? null : `${read.mtu_min} B`],
-              [names.mss, read.mss_clamp ? text.common.yes : text.common.no],
-              [names.drain, text.common.seconds(read.drain_sec)],
-            ]}
-          />
-        )}
-      </Loaded>
-    </Section>
+    <LoadedSection title={words.transport} query={transport}>
+      {(read) => (
+        <Facts
+          facts={[
+            [names.mode, words.modes[read.mode] ?? read.mode],
+            [names.protocols, read.protocols.join(', ')],
+            [names.quic, words.quics[read.quic] ?? read.quic],
+            [names.mtu, read.mtu_min === null ? null : `${read.mtu_min} B`],
+            [names.mss, read.mss_clamp ? text.common.yes : text.common.no],
+            [names.drain, text.common.seconds(read.drain_sec)],
+          ]}
+        />
+      )}
+    </LoadedSection>
   )
 }
 
@@ -40,26 +39,26 @@ export function DnsOfPools() {
   const dns = useGet('/splitting/dns/status')
   const mode = dns.data?.data.mode
   return (
-    <Section title={words.dns} hint={mode === undefined ? null : (words.dnsModes[mode] ?? mode)}>
-      <Loaded
-        query={dns}
-        isEmpty={(read) => read.per_endpoint.length === 0}
-        empty={<p className="quiet">{words.dnsEmpty}</p>}
-      >
-        {(read) => (
-          <Table
-            rows={read.per_endpoint}
-            id={(each) => each.tunnel}
-            columns={[
-              { head: columns.tunnel, bare: true, className: 'med', cell: (each) => each.tunnel },
-              { head: columns.upstreams, cell: (each) => each.upstreams.join(', ') || '-' },
-              { head: columns.queries, numeric: true, cell: (each) => formatNumber(each.queries) },
-              { head: columns.failures, numeric: true, cell: (each) => formatNumber(each.failures) },
-            ]}
-          />
-        )}
-      </Loaded>
-    </Section>
+    <LoadedSection
+      title={words.dns}
+      hint={mode === undefined ? null : (words.dnsModes[mode] ?? mode)}
+      query={dns}
+      isEmpty={(read) => read.per_endpoint.length === 0}
+      empty={<p className="quiet">{words.dnsEmpty}</p>}
+    >
+      {(read) => (
+        <Table
+          rows={read.per_endpoint}
+          id={(each) => each.tunnel}
+          columns={[
+            { head: columns.tunnel, bare: true, className: 'med', cell: (each) => each.tunnel },
+            { head: columns.upstreams, cell: (each) => each.upstreams.join(', ') || '-' },
+            { head: columns.queries, numeric: true, cell: (each) => formatNumber(each.queries) },
+            { head: columns.failures, numeric: true, cell: (each) => formatNumber(each.failures) },
+          ]}
+        />
+      )}
+    </LoadedSection>
   )
 }
 
@@ -72,39 +71,36 @@ export function Cover() {
   const cover = useGet('/splitting/cover/stats')
   const percent = (value: number | null) => (value === null ? '-' : `${formatNumber(value, 1)} %`)
   return (
-    <Section title={words.cover} hint={words.coverHint}>
-      <Loaded query={cover}>
-        {(read) => (
-          <>
-            <p className="mid">
-              {read.enabled ? words.coverOn(percent(read.overhead_pct), read.budget_pct) : words.coverOff}
-            </p>
-            {read.per_tunnel.length > 0 ? (
-              <Table
-                rows={read.per_tunnel}
-                id={(each) => each.id}
-                columns={[
-                  { head: columns.tunnel, bare: true, className: 'med', cell: (each) => each.tunnel },
-                  {
-                    head: columns.state,
-                    cell: (each) => (
-                      <span className="two">
-                        <StateWord state={COVER[each.state] ?? 'unknown'}>
-                          {words.coverStates[each.state] ?? each.state}
-                        </StateWord>
-                        {each.note ? <small>{each.note}</small> : null}
-                      </span>
-                    ),
-                  },
-                  { head: columns.padding, numeric: true, cell: (each) => formatBytes(each.padding_bytes) },
-                  { head: columns.normal, numeric: true, cell: (each) => formatBytes(each.normal_bytes) },
-                  { head: columns.overhead, numeric: true, cell: (each) => percent(each.overhead_pct) },
-                ]}
-              />
-            ) : null}
-          </>
-        )}
-      </Loaded>
-    </Section>
+    <LoadedSection title={words.cover} hint={words.coverHint} query={cover}>
+      {(read) => (
+        <>
+          <p className="mid">
+            {read.enabled ? words.coverOn(percent(read.overhead_pct), read.budget_pct) : words.coverOff}
+          </p>
+          {read.per_tunnel.length > 0 ? (
+            <Table
+              rows={read.per_tunnel}
+              id={(each) => each.id}
+              columns={[
+                { head: columns.tunnel, bare: true, className: 'med', cell: (each) => each.tunnel },
+                {
+                  head: columns.state,
+                  cell: (each) => (
+                    <TwoLines second={each.note}>
+                      <StateWord state={COVER[each.state] ?? 'unknown'}>
+                        {words.coverStates[each.state]}
+                      </StateWord>
+                    </TwoLines>
+                  ),
+                },
+                { head: columns.padding, numeric: true, cell: (each) => formatBytes(each.padding_bytes) },
+                { head: columns.normal, numeric: true, cell: (each) => formatBytes(each.normal_bytes) },
+                { head: columns.overhead, numeric: true, cell: (each) => percent(each.overhead_pct) },
+              ]}
+            />
+          ) : null}
+        </>
+      )}
+    </LoadedSection>
   )
 }

@@ -1,17 +1,16 @@
 // Splitting: the pools with the share of each tunnel, and how they are set up.
 
 import { call, client, type Schemas } from '@/api/client'
-import { useChange, useGet } from '@/api/query'
+import { useGet } from '@/api/query'
 import { Link } from '@/session/link'
-import { say, sayError } from '@/session/toasts'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
-import { Empty, Loaded, Section } from '@/components/section'
+import { LoadedSection, Empty } from '@/components/section'
 import { StateWord, Tag, type State } from '@/components/state'
 import { Table } from '@/components/table'
+import { useAction } from '@/components/action'
 import { useText } from '@/text'
 import { formatBytes, formatNumber } from '@/text/format'
-import { paths } from './entry'
 import { Endpoints } from './splitting-endpoints'
 import { Cover, DnsOfPools, TransportFacts } from './splitting-facts'
 
@@ -24,26 +23,25 @@ export default function Splitting() {
   const words = text.paths.splitting
   const status = useGet('/splitting/status', {}, { every: 5000 })
   return (
-    <>
-      <Answer question={words.question}>
-        {status.error ? text.paths.unknownAnswer : <Sentence status={status.data?.data} />}
-      </Answer>
-      <Tabs entry={paths} />
-      <Section title={words.pools} hint={words.poolsHint}>
-        <Loaded
-          query={status}
-          isEmpty={(read) => read.policies.length === 0}
-          empty={<Empty command={words.poolsEmptyCommand}>{words.poolsEmpty}</Empty>}
-        >
-          {(read) => (
-            <>
-              {read.policies.map((pool) => (
-                <Pool key={pool.policy_id} pool={pool} />
-              ))}
-            </>
-          )}
-        </Loaded>
-      </Section>
+    <Page
+      question={words.question}
+      answer={status.error ? text.paths.unknownAnswer : <Sentence status={status.data?.data} />}
+    >
+      <LoadedSection
+        title={words.pools}
+        hint={words.poolsHint}
+        query={status}
+        isEmpty={(read) => read.policies.length === 0}
+        empty={<Empty command={words.poolsEmptyCommand}>{words.poolsEmpty}</Empty>}
+      >
+        {(read) => (
+          <>
+            {read.policies.map((pool) => (
+              <Pool key={pool.policy_id} pool={pool} />
+            ))}
+          </>
+        )}
+      </LoadedSection>
       <Activation status={status.data?.data} />
       <Endpoints />
       <div className="cols cols--2">
@@ -51,7 +49,7 @@ export default function Splitting() {
         <DnsOfPools />
       </div>
       <Cover />
-    </>
+    </Page>
   )
 }
 
@@ -105,9 +103,7 @@ function Pool({ pool }: { pool: Schemas['Pool'] }) {
             head: columns.state,
             cell: (member) => (
               <span className="two">
-                <StateWord state={STATES[member.state] ?? 'unknown'}>
-                  {states[member.state] ?? member.state}
-                </StateWord>
+                <StateWord state={STATES[member.state] ?? 'unknown'}>{states[member.state]}</StateWord>
                 {member.reason ? <small lang="en">{member.reason}</small> : null}
               </span>
             ),
@@ -147,57 +143,40 @@ function Activation({ status }: { status: Status | undefined }) {
   const text = useText()
   const words = text.paths.splitting
   const policies = useGet('/routing/policies')
-  const change = useChange((input: { policy_id: string; enabled: boolean }) =>
-    call(client.POST('/splitting/activate', { body: input })),
+  const change = useAction(
+    ({ id, splitting }: Schemas['RoutingPolicy']) =>
+      call(client.POST('/splitting/activate', { body: { policy_id: id, enabled: !splitting } })),
+    ({ enabled }, { name }) => (enabled ? words.isOn(name) : words.isOff(name)),
   )
   return (
-    <Section title={words.activation} hint={words.activationHint}>
-      <Loaded query={policies} lines={2}>
-        {(all) => {
-          const candidates = all.filter(
-            (policy) => policy.splitting || policy.hops.filter((hop) => hop.type === 'vpn').length > 1,
-          )
-          if (candidates.length === 0) return <p className="quiet">{words.noCandidates}</p>
-          return (
-            <ul className="rows rows--act">
-              {candidates.map((policy) => {
-                const inForce = status?.policies.some((pool) => pool.policy_id === policy.id) ?? false
-                return (
-                  <li key={policy.id}>
-                    <span className="inline">
-                      <Link className="med" to={`/policies/${policy.id}`}>
-                        {policy.name}
-                      </Link>
-                      <span className="dim">{policy.splitting ? words.splits : words.splitsNot}</span>
-                      {policy.splitting && !inForce ? <Tag kind="pending">{words.inactive}</Tag> : null}
-                    </span>
-                    <Button
-                      size="small"
-                      needs="operator"
-                      busy={change.isPending}
-                      onClick={() =>
-                        change.mutate(
-                          { policy_id: policy.id, enabled: !policy.splitting },
-                          {
-                            onSuccess: ({ data, warnings }) =>
-                              say(
-                                data.enabled ? words.isOn(policy.name) : words.isOff(policy.name),
-                                warnings,
-                              ),
-                            onError: sayError,
-                          },
-                        )
-                      }
-                    >
-                      {policy.splitting ? words.deactivate : words.activate}
-                    </Button>
-                  </li>
-                )
-              })}
-            </ul>
-          )
-        }}
-      </Loaded>
-    </Section>
+    <LoadedSection title={words.activation} hint={words.activationHint} query={policies} lines={2}>
+      {(all) => {
+        const candidates = all.filter(
+          (policy) => policy.splitting || policy.hops.filter((hop) => hop.type === 'vpn').length > 1,
+        )
+        if (candidates.length === 0) return <p className="quiet">{words.noCandidates}</p>
+        return (
+          <ul className="rows rows--act">
+            {candidates.map((policy) => {
+              const inForce = status?.policies.some((pool) => pool.policy_id === policy.id) ?? false
+              return (
+                <li key={policy.id}>
+                  <span className="inline">
+                    <Link className="med" to={`/policies/${policy.id}`}>
+                      {policy.name}
+                    </Link>
+                    <span className="dim">{policy.splitting ? words.splits : words.splitsNot}</span>
+                    {policy.splitting && !inForce ? <Tag kind="pending">{words.inactive}</Tag> : null}
+                  </span>
+                  <Button size="small" needs="operator" busy={change.busy} onClick={() => change.run(policy)}>
+                    {policy.splitting ? words.deactivate : words.activate}
+                  </Button>
+                </li>
+              )
+            })}
+          </ul>
+        )
+      }}
+    </LoadedSection>
   )
 }

@@ -1,11 +1,10 @@
 // Bringing a tunnel up and taking it down.
 
 import { call, client, type Schemas } from '@/api/client'
-import { useChange } from '@/api/query'
 import { useGo } from '@/session/link'
-import { say, sayError } from '@/session/toasts'
 import { Button } from '@/components/button'
 import { Actions } from '@/components/menu'
+import { useAction } from '@/components/action'
 import { useText } from '@/text'
 
 type Tunnel = Schemas['Tunnel']
@@ -13,28 +12,20 @@ type Tunnel = Schemas['Tunnel']
 function useSwitch(tunnel: Tunnel) {
   const text = useText()
   const path = { path: { id: tunnel.id } }
-  const change = useChange((up: boolean) =>
-    up
-      ? call(client.POST('/tunnels/{id}/up', { params: path }))
-      : call(client.POST('/tunnels/{id}/down', { params: path })),
+  return useAction(
+    (up: boolean) =>
+      up
+        ? call(client.POST('/tunnels/{id}/up', { params: path }))
+        : call(client.POST('/tunnels/{id}/down', { params: path })),
+    (_, up) => (up ? text.paths.actions.isUp(tunnel.name) : text.paths.actions.isDown(tunnel.name)),
   )
-  const set = (up: boolean) =>
-    change.mutate(up, {
-      onSuccess: (answer) =>
-        say(
-          up ? text.paths.actions.isUp(tunnel.name) : text.paths.actions.isDown(tunnel.name),
-          answer.warnings,
-        ),
-      onError: sayError,
-    })
-  return { set, busy: change.isPending }
 }
 
 /** The menu of a tunnel in a list. */
 export function TunnelActions({ tunnel }: { tunnel: Tunnel }) {
   const text = useText()
   const go = useGo()
-  const { set, busy } = useSwitch(tunnel)
+  const { run, busy } = useSwitch(tunnel)
   const isDown = tunnel.admin_state === 'down'
   return (
     <Actions
@@ -46,7 +37,7 @@ export function TunnelActions({ tunnel }: { tunnel: Tunnel }) {
           label: isDown ? text.paths.actions.up : text.paths.actions.down,
           needs: 'operator',
           disabled: busy || !tunnel.enabled,
-          run: () => set(isDown),
+          run: () => run(isDown),
         },
         {
           id: 'edit',
@@ -62,10 +53,10 @@ export function TunnelActions({ tunnel }: { tunnel: Tunnel }) {
 /** The button of a tunnel on its page. */
 export function TunnelSwitch({ tunnel }: { tunnel: Tunnel }) {
   const text = useText()
-  const { set, busy } = useSwitch(tunnel)
+  const { run, busy } = useSwitch(tunnel)
   const isDown = tunnel.admin_state === 'down'
   return (
-    <Button needs="operator" busy={busy} disabled={!tunnel.enabled} onClick={() => set(isDown)}>
+    <Button needs="operator" busy={busy} disabled={!tunnel.enabled} onClick={() => run(isDown)}>
       {isDown ? text.paths.actions.up : text.paths.actions.down}
     </Button>
   )

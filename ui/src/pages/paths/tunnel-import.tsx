@@ -1,21 +1,19 @@
 // Import of a tunnel from a file: it is dropped or pasted, shown as the gateway reads it, and imported.
 
 import { ApiError } from '@/api/client'
-import { useChange } from '@/api/query'
 import { useTitle } from '@/session/crumb'
 import { useGo } from '@/session/link'
-import { say } from '@/session/toasts'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
 import { LinkButton } from '@/components/link-button'
-import { ErrorSummary } from '@/components/fields'
-import { Failure, Section } from '@/components/section'
+import { Section } from '@/components/section'
 import { ImportFields } from '@/components/tunnel-import/fields'
 import { FileDrop } from '@/components/tunnel-import/file-drop'
 import { TunnelPreview } from '@/components/tunnel-import/preview'
 import { useTunnelImport, type TunnelImport } from '@/components/tunnel-import/use-import'
+import { useFormAction } from '@/components/action'
+import { ActionForm } from '@/components/action-form'
 import { useText } from '@/text'
-import { paths } from './entry'
 import { remoteOf } from './tunnel-state'
 
 export default function ImportTunnel() {
@@ -25,19 +23,20 @@ export default function ImportTunnel() {
   useTitle(words.title)
   const { kind, error } = chosen
   const read = kind === null ? undefined : chosen.read?.data
-  const named = kind === null ? '' : (text.paths.types[kind] ?? kind)
+  const named = kind === null ? '' : text.paths.types[kind]
   return (
-    <>
-      <Answer question={words.question}>
-        {kind === null
+    <Page
+      question={words.question}
+      answer={
+        kind === null
           ? words.answerEmpty
           : read
             ? words.answer(named, remoteOf(read))
             : error
               ? words.answerRefused(named)
-              : text.common.loading}
-      </Answer>
-      <Tabs entry={paths} />
+              : text.common.loading
+      }
+    >
       {kind === null ? (
         <Section title={words.title}>
           <FileDrop onFile={chosen.choose} />
@@ -58,7 +57,7 @@ export default function ImportTunnel() {
           <Submit chosen={chosen} />
         </div>
       )}
-    </>
+    </Page>
   )
 }
 
@@ -66,43 +65,27 @@ function Submit({ chosen }: { chosen: TunnelImport }) {
   const text = useText()
   const go = useGo()
   const words = text.paths.import
-  const change = useChange(chosen.save)
+  const change = useFormAction(chosen.save, (data) => {
+    go(`/paths/tunnels/${data.id}`)
+    return words.done(data.name)
+  })
   const problem = change.error instanceof ApiError ? change.error : null
   return (
     <Section title={words.title}>
-      <form
-        className="form"
-        onSubmit={(event) => {
-          event.preventDefault()
-          change.mutate(undefined, {
-            onSuccess: ({ data, warnings }) => {
-              say(words.done(data.name), warnings)
-              go(`/paths/tunnels/${data.id}`)
-            },
-          })
-        }}
-      >
-        {problem && problem.fields.length > 0 ? (
-          <ErrorSummary error={problem} />
-        ) : change.error ? (
-          <Failure error={change.error} />
-        ) : null}
-        <ImportFields of={chosen} error={problem} />
-        <div className="btns">
-          <Button
-            kind="primary"
-            submit
-            needs="operator"
-            busy={change.isPending}
-            disabled={chosen.error !== null}
-          >
-            {words.submit}
-          </Button>
+      <ActionForm
+        of={change}
+        onSubmit={() => change.run()}
+        word={words.submit}
+        needs="operator"
+        disabled={chosen.error !== null}
+        buttons={
           <LinkButton kind="ghost" to="/paths">
             {text.common.cancel}
           </LinkButton>
-        </div>
-      </form>
+        }
+      >
+        <ImportFields of={chosen} error={problem} />
+      </ActionForm>
     </Section>
   )
 }

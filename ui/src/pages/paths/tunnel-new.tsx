@@ -5,14 +5,13 @@ import { call, client, type Schemas } from '@/api/client'
 import { useTitle } from '@/session/crumb'
 import { useGo } from '@/session/link'
 import { sayError } from '@/session/toasts'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
 import { Copyable } from '@/components/copyable'
 import { EditForm } from '@/components/form'
 import { useObjectEdit } from '@/components/resource'
 import { Section } from '@/components/section'
 import { useText } from '@/text'
-import { paths } from './entry'
 import { TunnelFields } from './tunnel-fields'
 import { allTunnels, peerField } from './tunnel-form'
 
@@ -37,9 +36,7 @@ export default function NewTunnel() {
     }
   }
   return (
-    <>
-      <Answer question={form.newQuestion}>{form.newAnswer}</Answer>
-      <Tabs entry={paths} />
+    <Page question={form.newQuestion} answer={form.newAnswer}>
       <Section
         title={form.newTitle}
         actions={
@@ -61,6 +58,6 @@ export default function NewTunnel() {
           <TunnelFields edit={edit} type="wireguard" />
         </EditForm>
       </Section>
-    </>
+    </Page>
   )
 }

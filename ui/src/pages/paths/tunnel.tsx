@@ -10,10 +10,9 @@ import { EditForm } from '@/components/form'
 import { ObjectPage } from '@/components/object-page'
 import { usePageId } from '@/components/page-id'
 import { useObject, useObjectEdit } from '@/components/resource'
-import { Loaded, Section } from '@/components/section'
+import { LoadedSection, Loaded, Section } from '@/components/section'
 import { useAge } from '@/components/time'
 import { useText } from '@/text'
-import { paths } from './entry'
 import { TunnelSwitch } from './tunnel-actions'
 import { useTunnelDeletion } from './tunnel-delete'
 import { ConfigFile, Peers, TunnelFacts, Using } from './tunnel-facts'
@@ -64,7 +63,6 @@ export default function TunnelPage() {
           </>
         ) : null
       }
-      entry={paths}
       deletion={deletion}
     >
       {editing && tunnel.data ? (
@@ -94,11 +92,9 @@ function Sections({ tunnel }: { tunnel: Tunnel }) {
         <Section title={detail.facts}>
           <TunnelFacts tunnel={tunnel} />
         </Section>
-        <Section title={detail.policies} hint={detail.policiesHint}>
-          <Loaded query={egress}>
-            {(all) => <Using using={all.filter((each) => each.tunnel_id === tunnel.id)} tunnel={tunnel} />}
-          </Loaded>
-        </Section>
+        <LoadedSection title={detail.policies} hint={detail.policiesHint} query={egress}>
+          {(all) => <Using using={all.filter((each) => each.tunnel_id === tunnel.id)} tunnel={tunnel} />}
+        </LoadedSection>
       </div>
       {tunnel.type === 'wireguard' ? (
         <Section title={detail.peers}>

@@ -5,20 +5,20 @@ import type { Schemas } from '@/api/client'
 import { Link, useGo } from '@/session/link'
 import { useSearchParams } from '@/session/search-params'
 import { BandSection } from '@/components/bands'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { LinkButton } from '@/components/link-button'
 import { DataTable } from '@/components/data-table'
 import type { Column } from '@/components/table'
 import { useCounters, useRates } from '@/components/history'
-import { Empty, Loaded, Section } from '@/components/section'
+import { LoadedSection, Empty, Loaded } from '@/components/section'
 import { Segmented } from '@/components/segmented'
 import { Sparkline } from '@/components/sparkline'
 import { StateWord } from '@/components/state'
 import { Age, useNow } from '@/components/time'
 import { clockOf } from '@/components/time-drawing'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 import { formatBytes, formatRate, formatTime } from '@/text/format'
-import { paths } from './entry'
 import { TunnelActions } from './tunnel-actions'
 import { bandsOf, beginOf, RANGES, recentRates, type Recorded } from './tunnel-history'
 import { lastHandshake, remoteOf, stateOf } from './tunnel-state'
@@ -36,33 +36,21 @@ export default function Tunnels() {
   useTunnelCounters(tunnels.data?.data, tunnels.dataUpdatedAt)
   const wanted = search.state
   const shownBy = (tunnel: Tunnel) =>
-    wanted === undefined ||
-    (wanted === 'usable' && stateOf(tunnel).usable) ||
-    (wanted === 'not-usable' && !stateOf(tunnel).usable)
+    wanted === undefined || wanted === (stateOf(tunnel).usable ? 'usable' : 'not-usable')
   const list = text.paths.list
   return (
-    <>
-      <Answer
-        question={text.paths.question}
-        actions={
-          <>
-            <LinkButton needs="operator" to="/paths/tunnels/new">
-              {list.new}
-            </LinkButton>
-            <LinkButton kind="primary" needs="operator" to="/paths/tunnels/import">
-              {list.import}
-            </LinkButton>
-          </>
-        }
-      >
+    <Page
+      question={text.paths.question}
+      actions={<NewLinks />}
+      answer={
         <Sentence
           tunnels={tunnels.error ? undefined : tunnels.data?.data}
           failed={tunnels.error !== null}
           egress={egress.error ? undefined : egress.data?.data}
         />
-      </Answer>
-      <Tabs entry={paths} />
-      <Section
+      }
+    >
+      <LoadedSection
         title={list.title}
         actions={
           wanted === undefined ? null : (
@@ -71,20 +59,16 @@ export default function Tunnels() {
             </button>
           )
         }
+        query={tunnels}
+        empty={<Empty command={list.emptyCommand}>{list.empty}</Empty>}
+        lines={5}
       >
-        <Loaded
-          query={tunnels}
-          isEmpty={(all) => all.length === 0}
-          empty={<Empty command={list.emptyCommand}>{list.empty}</Empty>}
-          lines={5}
-        >
-          {(all) => {
-            const shown = all.filter(shownBy)
-            if (shown.length === 0) return <p className="quiet">{list.noMatch}</p>
-            return <List tunnels={shown} egress={egress.data?.data} history={history.data?.data} />
-          }}
-        </Loaded>
-      </Section>
+        {(all) => {
+          const shown = all.filter(shownBy)
+          if (shown.length === 0) return <p className="quiet">{list.noMatch}</p>
+          return <List tunnels={shown} egress={egress.data?.data} history={history.data?.data} />
+        }}
+      </LoadedSection>
       {tunnels.data?.data.length === 0 ? null : (
         <Loaded query={history}>
           {(recorded) => (
@@ -96,6 +80,20 @@ export default function Tunnels() {
           )}
         </Loaded>
       )}
+    </Page>
+  )
+}
+
+function NewLinks() {
+  const { list } = useText().paths
+  return (
+    <>
+      <LinkButton needs="operator" to="/paths/tunnels/new">
+        {list.new}
+      </LinkButton>
+      <LinkButton kind="primary" needs="operator" to="/paths/tunnels/import">
+        {list.import}
+      </LinkButton>
     </>
   )
 }
@@ -216,22 +214,20 @@ function List({ tunnels, egress, history }: ListProps) {
       sort: (tunnel) => tunnel.name,
       bare: true,
       cell: (row) => (
-        <span className="two">
+        <TwoLines second={[text.paths.types[row.type], row.interface].filter(Boolean).join(', ')}>
           <Link className="med" to={`/paths/tunnels/${row.id}`}>
             {row.name}
           </Link>
-          <small>{[text.paths.types[row.type] ?? row.type, row.interface].filter(Boolean).join(', ')}</small>
-        </span>
+        </TwoLines>
       ),
     },
     { head: list.state, sort: (tunnel) => stateOf(tunnel).word, cell: (row) => <TunnelState tunnel={row} /> },
     {
       head: list.endpoint,
       cell: (row) => (
-        <span className="two">
-          <span>{remoteOf(row) ?? '-'}</span>
-          <small>{row.exit_ip ? list.exit(row.exit_ip) : list.noExit}</small>
-        </span>
+        <TwoLines second={row.exit_ip ? list.exit(row.exit_ip) : list.noExit}>
+          {remoteOf(row) ?? '-'}
+        </TwoLines>
       ),
     },
     {
@@ -273,10 +269,9 @@ export function TunnelState({ tunnel }: { tunnel: Tunnel }) {
   const handshake = lastHandshake(tunnel)
   const shaken = tunnel.type === 'wireguard' && (usable || word === 'degraded' || word === 'unhealthy')
   return (
-    <span className="two">
-      <StateWord state={state}>{text.paths.states[word] ?? word}</StateWord>
-      <small>
-        {shaken ? (
+    <TwoLines
+      second={
+        shaken ? (
           handshake ? (
             <>
               {text.paths.list.handshakeWord} <Age time={handshake} />
@@ -288,9 +283,11 @@ export function TunnelState({ tunnel }: { tunnel: Tunnel }) {
           <Age time={tunnel.last_change} />
         ) : (
           '-'
-        )}
-      </small>
-    </span>
+        )
+      }
+    >
+      <StateWord state={state}>{text.paths.states[word] ?? word}</StateWord>
+    </TwoLines>
   )
 }
 
@@ -308,10 +305,9 @@ interface CounterProps {
 function Counter({ tunnel, bytes, which }: CounterProps) {
   const rate = useRates()(`tunnel.${tunnel.id}`)?.[which === 'received' ? 0 : 1] ?? null
   return (
-    <span className="two">
-      <span>{bytes === undefined || !tunnel.interface ? '-' : formatBytes(bytes)}</span>
-      <small>{rate === null || !tunnel.interface ? '-' : formatRate(rate)}</small>
-    </span>
+    <TwoLines second={rate === null || !tunnel.interface ? '-' : formatRate(rate)}>
+      {bytes === undefined || !tunnel.interface ? '-' : formatBytes(bytes)}
+    </TwoLines>
   )
 }
 

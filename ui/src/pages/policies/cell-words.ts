@@ -8,8 +8,7 @@ export function cellWords(cell: Cell, row: Pick<LeakRow, 'fail_policy' | 'risk'>
   const via = cell.via === 'default' ? null : cell.via
   if (state === 'leak') return text.policies.cellLeak(via ?? '')
   if (state === 'blocked') return text.policies.cellBlocked
-  if (state === 'ok')
-    return via ? text.policies.via(via) : (text.policies.outcomes[cell.outcome] ?? cell.outcome)
+  if (state === 'ok') return via ? text.policies.via(via) : text.policies.outcomes[cell.outcome]
   if (cell.leak) return text.policies.cellDIRECT
   return via ? text.policies.chosen(via) : text.policies.cellDirect
 }

@@ -11,7 +11,6 @@ import { useText } from '@/text'
 import { Back } from './back'
 import { HopEditor } from './hop-editor'
 import { ChainState } from './profiles'
-import { policies as entry } from './entry'
 
 type Chain = Schemas['Chain']
 
@@ -46,19 +45,14 @@ function ChainForm({ stored }: { stored: Stored<Chain> | null }) {
   const field = { draft: edit.draft, error: edit.of }
   return (
     <ObjectPage
-      entry={entry}
       question={text.policies.profileQuestion}
       answer={chain?.name ?? text.policies.createChain}
-      deletion={
-        chain
-          ? deletionOf(chains, chain, {
-              title: text.policies.deleteTitle(chain.name),
-              consequence: text.policies.deleteChainMeans,
-              action: text.policies.deleteChain,
-              back: '/policies/profiles',
-            })
-          : null
-      }
+      deletion={deletionOf(chains, chain, {
+        title: text.policies.deleteTitle,
+        consequence: text.policies.deleteChainMeans,
+        action: text.policies.deleteChain,
+        back: '/policies/profiles',
+      })}
     >
       <EditForm
         edit={edit}

@@ -12,7 +12,6 @@ import { deletionOf, resource, useObjectEdit, type Stored } from '@/components/r
 import { Tag } from '@/components/state'
 import { useText } from '@/text'
 import { Back } from './back'
-import { policies as entry } from './entry'
 
 type PrivacyClass = Schemas['PrivacyClass']
 
@@ -71,7 +70,6 @@ function ClassForm({ stored }: { stored: Stored<PrivacyClass> | null }) {
   })
   return (
     <ObjectPage
-      entry={entry}
       question={text.policies.classQuestion}
       answer={
         <>
@@ -79,16 +77,12 @@ function ClassForm({ stored }: { stored: Stored<PrivacyClass> | null }) {
           {found?.builtin ? <Tag>{text.policies.builtin}</Tag> : null}
         </>
       }
-      deletion={
-        found && !found.builtin
-          ? deletionOf(privacyClasses, found, {
-              title: text.policies.deleteTitle(found.name),
-              consequence: text.policies.deleteClassMeans,
-              action: text.policies.deleteClass,
-              back: '/policies/classes',
-            })
-          : null
-      }
+      deletion={deletionOf(privacyClasses, found?.builtin ? null : found, {
+        title: text.policies.deleteTitle,
+        consequence: text.policies.deleteClassMeans,
+        action: text.policies.deleteClass,
+        back: '/policies/classes',
+      })}
     >
       <EditForm
         edit={edit}
@@ -133,7 +127,7 @@ function ClassFields({ edit, builtin }: { edit: Edit<Draft>; builtin: boolean })
           fields={SWITCHES.map((name) => ({
             field: name,
             kind: 'check',
-            label: words.switches[name] ?? name,
+            label: words.switches[name],
           }))}
         />
       </div>

@@ -2,15 +2,15 @@
 
 import type { Schemas } from '@/api/client'
 import { Link, useGo } from '@/session/link'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { LinkButton } from '@/components/link-button'
 import { DataTable } from '@/components/data-table'
 import type { Column } from '@/components/table'
-import { Loaded, Section } from '@/components/section'
+import { LoadedSection } from '@/components/section'
 import { Tag } from '@/components/state'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 import { useClasses } from './data'
-import { policies as entry } from './entry'
 
 type PrivacyClass = Schemas['PrivacyClass']
 
@@ -23,39 +23,36 @@ export default function Classes() {
   const list = query.data?.data
   const columns = useColumns()
   return (
-    <>
-      <Answer
-        question={text.policies.classQuestion}
-        actions={
-          <LinkButton kind="primary" icon="plus" needs="operator" to="/policies/classes/new">
-            {text.policies.newClass}
-          </LinkButton>
-        }
-      >
-        {list
+    <Page
+      question={text.policies.classQuestion}
+      actions={
+        <LinkButton kind="primary" icon="plus" needs="operator" to="/policies/classes/new">
+          {text.policies.newClass}
+        </LinkButton>
+      }
+      answer={
+        list
           ? text.policies.classAnswer(
               list.length,
               list.filter((each) => each.fail_policy_floor !== 'fail-open').length,
             )
           : query.error
             ? text.common.unreachable
-            : text.common.loading}
-      </Answer>
-      <Tabs entry={entry} />
-      <Section title={text.policies.classes} hint={text.policies.classesHint}>
-        <Loaded query={query}>
-          {(rows) => (
-            <DataTable
-              label={text.policies.classes}
-              rows={rows}
-              columns={columns}
-              id={(each) => each.id}
-              open={(each) => go(`/policies/classes/${each.id}`)}
-            />
-          )}
-        </Loaded>
-      </Section>
-    </>
+            : text.common.loading
+      }
+    >
+      <LoadedSection title={text.policies.classes} hint={text.policies.classesHint} query={query}>
+        {(rows) => (
+          <DataTable
+            label={text.policies.classes}
+            rows={rows}
+            columns={columns}
+            id={(each) => each.id}
+            open={(each) => go(`/policies/classes/${each.id}`)}
+          />
+        )}
+      </LoadedSection>
+    </Page>
   )
 }
 
@@ -67,15 +64,12 @@ function useColumns(): Column<PrivacyClass>[] {
       sort: 'name',
       bare: true,
       cell: (row) => (
-        <span className="two">
-          <span>
-            <Link className="med" to={`/policies/classes/${row.id}`}>
-              {row.name}
-            </Link>{' '}
-            {row.builtin ? <Tag>{text.policies.builtin}</Tag> : null}
-          </span>
-          {row.description ? <small>{row.description}</small> : null}
-        </span>
+        <TwoLines second={row.description}>
+          <Link className="med" to={`/policies/classes/${row.id}`}>
+            {row.name}
+          </Link>{' '}
+          {row.builtin ? <Tag>{text.policies.builtin}</Tag> : null}
+        </TwoLines>
       ),
     },
     {
@@ -85,7 +79,7 @@ function useColumns(): Column<PrivacyClass>[] {
         row.fail_policy_floor === 'fail-open' ? (
           <span className="dim">{text.policies.failWords[row.fail_policy_floor]}</span>
         ) : (
-          (text.policies.failWords[row.fail_policy_floor] ?? row.fail_policy_floor)
+          text.policies.failWords[row.fail_policy_floor]
         ),
     },
     {
@@ -104,7 +98,7 @@ function useColumns(): Column<PrivacyClass>[] {
     {
       head: text.policies.queryLog,
       sort: 'query_log',
-      cell: (row) => text.policies.queryLogs[row.query_log] ?? row.query_log,
+      cell: (row) => text.policies.queryLogs[row.query_log],
     },
     {
       head: text.policies.exceptionsAllowed,

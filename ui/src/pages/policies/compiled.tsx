@@ -1,16 +1,15 @@
 // The compiled dataplane as text, by parts, and what others changed in the kernel.
 
 import { call, client, type Schemas } from '@/api/client'
-import { useChange, useGet } from '@/api/query'
+import { useGet } from '@/api/query'
 import { useSearchParams } from '@/session/search-params'
-import { say, sayError } from '@/session/toasts'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
-import { Icon } from '@/components/icons'
-import { Loaded, Section } from '@/components/section'
+import { LoadedSection } from '@/components/section'
+import { useAction } from '@/components/action'
+import { FilterBox } from '@/components/filter-fields'
 import { useText, type Text } from '@/text'
 import { Drift } from './drift'
-import { policies as entry } from './entry'
 import { partsOf, searched, type Part } from './parts'
 
 export default function Compiled() {
@@ -19,57 +18,45 @@ export default function Compiled() {
   const drift = useGet('/drift').data?.data
   const [search, setSearch] = useSearchParams()
   const plan = query.data?.data
-  const reconcile = useChange(() => call(client.POST('/enforce/reconcile')))
+  const reconcile = useAction(
+    () => call(client.POST('/enforce/reconcile')),
+    (data) => text.policies.reconciled(data.drift),
+  )
   return (
-    <>
-      <Answer
-        question={text.policies.compiledQuestion}
-        actions={
-          <Button
-            icon="refresh"
-            needs="operator"
-            busy={reconcile.isPending}
-            onClick={() =>
-              reconcile.mutate(undefined, {
-                onSuccess: ({ data, warnings }) => say(text.policies.reconciled(data.drift), warnings),
-                onError: sayError,
-              })
-            }
-          >
-            {text.policies.reconcile}
-          </Button>
-        }
-      >
-        {plan && drift
+    <Page
+      question={text.policies.compiledQuestion}
+      actions={
+        <Button icon="refresh" needs="operator" does={reconcile}>
+          {text.policies.reconcile}
+        </Button>
+      }
+      answer={
+        plan && drift
           ? text.policies.compiledAnswer(plan.generation, plan.rules.length, drift.length)
           : query.error
             ? text.common.unreachable
-            : text.common.loading}
-      </Answer>
-      <Tabs entry={entry} />
-      <Section
+            : text.common.loading
+      }
+    >
+      <LoadedSection
         title={text.policies.compiled}
         hint={plan ? text.policies.compiledHint(plan.backend, plan.hash.slice(0, 12)) : undefined}
         actions={
-          <label className="search">
-            <Icon name="search" />
-            <span className="sr">{text.policies.searchCompiled}</span>
-            <input
-              className="field"
-              data-filter
-              placeholder={text.common.filter}
-              value={search.q ?? ''}
-              onChange={(event) => setSearch({ q: event.target.value })}
-            />
-          </label>
+          <FilterBox
+            label={text.policies.searchCompiled}
+
+            placeholder={text.common.filter}
+            value={search.q}
+            onChange={(q) => setSearch({ q })}
+          />
         }
+        query={query}
+        lines={8}
       >
-        <Loaded query={query} lines={8}>
-          {(data) => <Plan plan={data} q={search.q ?? ''} />}
-        </Loaded>
-      </Section>
+        {(data) => <Plan plan={data} q={search.q ?? ''} />}
+      </LoadedSection>
       <Drift />
-    </>
+    </Page>
   )
 }
 

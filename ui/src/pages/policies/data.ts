@@ -95,7 +95,7 @@ export function sourceWords(
   names: Pick<ReturnType<typeof useNames>, 'device' | 'group'>,
   text: Text,
 ): string {
-  const kind = text.policies.sources[policy.source_type] ?? policy.source_type
+  const kind = text.policies.sources[policy.source_type]
   const name = { device: names.device, device_group: names.group }[policy.source_type as string]
   const values = valuesOf(policy.source_value).map((value) => name?.(value) ?? value)
   return values.length === 0 ? kind : `${kind} ${values.join(', ')}`

@@ -1,7 +1,6 @@
 import { call, client } from '@/api/client'
-import { useChange } from '@/api/query'
-import { say } from '@/session/toasts'
 import { Confirm } from '@/components/confirm'
+import { useFormAction } from '@/components/action'
 import { useText } from '@/text'
 import type { Policy } from './model'
 
@@ -14,12 +13,18 @@ interface Props {
 
 export function DeletePolicy({ policy, open, onClose, onDeleted }: Props) {
   const text = useText()
-  const remove = useChange(() =>
-    call(
-      client.DELETE('/routing/policies/{id}', {
-        params: { path: { id: policy.id }, header: { 'If-Match': `"${policy.revision}"` } },
-      }),
-    ),
+  const remove = useFormAction(
+    () =>
+      call(
+        client.DELETE('/routing/policies/{id}', {
+          params: { path: { id: policy.id }, header: { 'If-Match': `"${policy.revision}"` } },
+        }),
+      ),
+    () => {
+      onClose()
+      onDeleted?.()
+      return text.common.deleted(policy.name)
+    },
   )
   return (
     <Confirm
@@ -30,17 +35,9 @@ export function DeletePolicy({ policy, open, onClose, onDeleted }: Props) {
       name={policy.name}
       subject={{ type: 'routing_policy', id: policy.id }}
       action={text.policies.deleteAction}
-      busy={remove.isPending}
+      busy={remove.busy}
       error={remove.error}
-      onConfirm={() =>
-        remove.mutate(undefined, {
-          onSuccess: ({ warnings }) => {
-            say(text.common.deleted(policy.name), warnings)
-            onClose()
-            onDeleted?.()
-          },
-        })
-      }
+      onConfirm={() => remove.run()}
     />
   )
 }

@@ -2,12 +2,11 @@
 
 import { useQuery } from '@tanstack/react-query'
 import { call, client, type Schemas } from '@/api/client'
-import { useChange } from '@/api/query'
-import { say } from '@/session/toasts'
 import { Button } from '@/components/button'
 import { Dialog } from '@/components/dialog'
 import { FieldDiffTable } from '@/components/field-diff'
 import { Failure, Loaded } from '@/components/section'
+import { useFormAction } from '@/components/action'
 import { useText } from '@/text'
 
 type Result = Schemas['DiscardResult']
@@ -22,30 +21,20 @@ export function DiscardDialog({ onClose, onDone }: { onClose: () => void; onDone
     queryKey: ['/routing/policies/discard'],
     queryFn: () => discard(true),
   })
-  const change = useChange(() => discard(false))
+  const change = useFormAction(
+    () => discard(false),
+    (data) => {
+      onDone()
+      return data.remaining.length > 0 ? t.discardedPart(data.remaining.length) : t.discarded
+    },
+  )
   const found = preview.data?.data
   return (
     <Dialog open wide onClose={onClose} title={t.discardTitle}>
       <Loaded query={preview}>{(result) => <Preview result={result} />}</Loaded>
-      {change.error ? <Failure error={change.error} /> : null}
+      <Failure error={change.error} />
       <div className="btns">
-        <Button
-          kind="primary"
-          needs="operator"
-          busy={change.isPending}
-          disabled={!found || found.changes.length === 0}
-          onClick={() =>
-            change.mutate(undefined, {
-              onSuccess: ({ data, warnings }) => {
-                say(
-                  data.remaining.length > 0 ? t.discardedPart(data.remaining.length) : t.discarded,
-                  warnings,
-                )
-                onDone()
-              },
-            })
-          }
-        >
+        <Button kind="primary" needs="operator" disabled={!found || found.changes.length === 0} does={change}>
           {t.discard}
         </Button>
         <Button kind="ghost" onClick={onClose}>

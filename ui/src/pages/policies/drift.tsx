@@ -4,9 +4,10 @@ import { useGet } from '@/api/query'
 import type { Schemas } from '@/api/client'
 import { DataTable } from '@/components/data-table'
 import type { Column } from '@/components/table'
-import { Loaded, Section } from '@/components/section'
+import { LoadedSection } from '@/components/section'
 import { StateWord } from '@/components/state'
 import { Age } from '@/components/time'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 
 type Item = Schemas['Drift']
@@ -19,10 +20,9 @@ export function Drift() {
       head: words.object,
       bare: true,
       cell: (row) => (
-        <span className="two">
+        <TwoLines second={row.type}>
           <span className="med">{row.resource}</span>
-          <small>{row.type}</small>
-        </span>
+        </TwoLines>
       ),
     },
     { head: words.field, cell: (row) => row.field },
@@ -40,21 +40,20 @@ export function Drift() {
     },
   ]
   return (
-    <Section title={text.policies.drift} hint={text.policies.driftHint}>
-      <Loaded
-        query={useGet('/drift')}
-        isEmpty={(items) => items.length === 0}
-        empty={<p className="quiet">{text.policies.driftEmpty}</p>}
-      >
-        {(items) => (
-          <DataTable
-            label={text.policies.drift}
-            rows={items}
-            columns={columns}
-            id={(item) => `${item.type} ${item.resource} ${item.field} ${item.detected_at}`}
-          />
-        )}
-      </Loaded>
-    </Section>
+    <LoadedSection
+      title={text.policies.drift}
+      hint={text.policies.driftHint}
+      query={useGet('/drift')}
+      empty={<p className="quiet">{text.policies.driftEmpty}</p>}
+    >
+      {(items) => (
+        <DataTable
+          label={text.policies.drift}
+          rows={items}
+          columns={columns}
+          id={(item) => `${item.type} ${item.resource} ${item.field} ${item.detected_at}`}
+        />
+      )}
+    </LoadedSection>
   )
 }

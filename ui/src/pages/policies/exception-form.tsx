@@ -1,17 +1,15 @@
 // The form of a new exception.
 
 import { useState } from 'react'
-import { ApiError, call, client } from '@/api/client'
-import { useChange } from '@/api/query'
-import { say } from '@/session/toasts'
+import { call, client } from '@/api/client'
 import { Button } from '@/components/button'
 import { useDraft, type Draft } from '@/components/draft'
 import { linesOf } from '@/components/draft-lines'
 import { LONGEST, type Exception, type ExceptionInput } from '@/components/exceptions/exceptions'
-import { ErrorSummary } from '@/components/fields'
 import { FieldList } from '@/components/form-fields'
 import { HostAdopter } from '@/components/hosts/host-adopter'
-import { Failure } from '@/components/section'
+import { useFormAction } from '@/components/action'
+import { ActionForm } from '@/components/action-form'
 import { useText } from '@/text'
 import { useNames, useProfiles } from './data'
 
@@ -43,55 +41,37 @@ export function ExceptionForm({ device, onDone }: { device?: string; onDone: () 
   const draft = useDraft<Written>('exception', { ...START, device_id: device ?? '' })
   const { value } = draft
   const [asked, setAsked] = useState(false)
-  const start = useChange((body: ExceptionInput) => call(client.POST('/exceptions', { body: body as never })))
-  const problem = start.error instanceof ApiError ? start.error : null
+  const start = useFormAction(
+    (body: ExceptionInput) => call(client.POST('/exceptions', { body: body as never })),
+    (data) => {
+      const name = devices.find((each) => each.id === data.device_id)?.name ?? '-'
+      draft.discard()
+      onDone()
+      return text.policies.exceptionStarted(name)
+    },
+  )
   const missing = value.reason.trim() === ''
   const submit = () => {
     setAsked(true)
     if (missing) return
-    start.mutate(inputOf(value), {
-      onSuccess: ({ data, warnings }) => {
-        const name = devices.find((each) => each.id === data.device_id)?.name ?? '-'
-        say(text.policies.exceptionStarted(name), warnings)
-        draft.discard()
-        onDone()
-      },
-    })
+    start.run(inputOf(value))
   }
   const errorOf = (path: string) =>
-    problem?.of(path) ??
-    (path === 'reason' && asked && missing ? text.policies.reasonMissing : undefined) ??
-    (path === 'targets'
-      ? problem?.fields.find((field) => field.path.startsWith('targets'))?.message
-      : undefined)
+    start.of(path) ?? (path === 'reason' && asked && missing ? text.policies.reasonMissing : undefined)
   return (
-    <form
-      className="form"
+    <ActionForm
+      of={start}
       noValidate
-      onSubmit={(event) => {
-        event.preventDefault()
-        submit()
-      }}
+      onSubmit={submit}
+      word={text.policies.startException}
+      needs="operator"
+      disabled={value.device_id === ''}
+      onCancel={onDone}
     >
-      {problem ? <ErrorSummary error={problem} /> : start.error ? <Failure error={start.error} /> : null}
       <Subject draft={draft} error={errorOf} />
       <Duration draft={draft} error={errorOf} />
       <Limits draft={draft} error={errorOf} />
-      <div className="btns">
-        <Button
-          kind="primary"
-          submit
-          needs="operator"
-          busy={start.isPending}
-          disabled={value.device_id === ''}
-        >
-          {text.policies.startException}
-        </Button>
-        <Button kind="ghost" onClick={onDone}>
-          {text.common.cancel}
-        </Button>
-      </div>
-    </form>
+    </ActionForm>
   )
 }
 

@@ -1,20 +1,21 @@
 // Exceptions: devices that are let out, or cut off, for a limited time.
 
 import { call, client } from '@/api/client'
-import { useChange, useGet } from '@/api/query'
+import { useGet } from '@/api/query'
 import { Link } from '@/session/link'
 import { useSearchParams } from '@/session/search-params'
-import { say, sayError } from '@/session/toasts'
-import { Answer, Tabs } from '@/components/answer'
+import { say } from '@/session/toasts'
+import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
 import { Icon } from '@/components/icons'
-import { Empty, Loaded, Section } from '@/components/section'
+import { LoadedSection, Empty, Section } from '@/components/section'
 import { StateWord, type State } from '@/components/state'
 import { Clock, useNow } from '@/components/time'
+import { TwoLines } from '@/components/two-lines'
+import { useAction } from '@/components/action'
 import { useText } from '@/text'
 import { formatAge, formatTime } from '@/text/format'
 import { useNames } from './data'
-import { policies as entry } from './entry'
 import { ExceptionForm } from './exception-form'
 import { effectOf, extending, letsOut, type Exception } from '@/components/exceptions/exceptions'
 import { Ring } from '@/components/ring'
@@ -28,58 +29,55 @@ export default function Exceptions() {
   const active = all.filter((each) => each.status === 'active')
   const ended = all.filter((each) => each.status !== 'active').reverse()
   const open = search.new === '1'
+  const close = () => setSearch({ new: undefined, device: undefined })
   return (
-    <>
-      <Answer
-        question={text.policies.exceptionQuestion}
-        actions={
-          <Button
-            kind={open ? 'plain' : 'primary'}
-            icon="plus"
-            needs="operator"
-            aria-expanded={open}
-            onClick={() => setSearch({ new: open ? undefined : '1' })}
-          >
-            {text.policies.newException}
-          </Button>
-        }
-      >
-        {query.data
+    <Page
+      question={text.policies.exceptionQuestion}
+      actions={
+        <Button
+          kind={open ? 'plain' : 'primary'}
+          icon="plus"
+          needs="operator"
+          aria-expanded={open}
+          onClick={() => setSearch({ new: open ? undefined : '1' })}
+        >
+          {text.policies.newException}
+        </Button>
+      }
+      answer={
+        query.data
           ? text.policies.exceptionAnswer(active.length, active.filter(letsOut).length)
           : query.error
             ? text.common.unreachable
-            : text.common.loading}
-      </Answer>
-      <Tabs entry={entry} />
+            : text.common.loading
+      }
+    >
       {open ? (
         <Section title={text.policies.composer} hint={text.policies.exceptionsHint}>
-          <ExceptionForm
-            device={search.device}
-            onDone={() => setSearch({ new: undefined, device: undefined })}
-          />
+          <ExceptionForm device={search.device} onDone={close} />
         </Section>
       ) : null}
-      <Section title={text.policies.exceptions} hint={open ? undefined : text.policies.exceptionsHint}>
-        <Loaded
-          query={query}
-          isEmpty={(list) => list.every((each) => each.status !== 'active')}
-          empty={<Empty command="gateway-ctl exceptions">{text.policies.exceptionsEmpty}</Empty>}
-        >
-          {() => (
-            <ul className="rows excs">
-              {active.map((each) => (
-                <Active key={each.id} exception={each} />
-              ))}
-            </ul>
-          )}
-        </Loaded>
-      </Section>
+      <LoadedSection
+        title={text.policies.exceptions}
+        hint={open ? undefined : text.policies.exceptionsHint}
+        query={query}
+        isEmpty={(list) => list.every((each) => each.status !== 'active')}
+        empty={<Empty command="gateway-ctl exceptions">{text.policies.exceptionsEmpty}</Empty>}
+      >
+        {() => (
+          <ul className="rows excs">
+            {active.map((each) => (
+              <Active key={each.id} exception={each} />
+            ))}
+          </ul>
+        )}
+      </LoadedSection>
       {ended.length > 0 ? (
         <Section title={text.policies.past}>
           <Past list={ended.slice(0, 50)} />
         </Section>
       ) : null}
-    </>
+    </Page>
   )
 }
 
@@ -103,9 +101,7 @@ function Active({ exception }: { exception: Exception }) {
       <Ring from={exception.starts_at} until={exception.expires_at} />
       <span className="two">
         <span className="named">
-          <StateWord state={stateOf(exception)}>
-            {text.policies.exceptionTypes[exception.type] ?? exception.type}
-          </StateWord>{' '}
+          <StateWord state={stateOf(exception)}>{text.policies.exceptionTypes[exception.type]}</StateWord>{' '}
           <Link className="med" to={`/devices/${exception.device_id}`}>
             {name}
           </Link>
@@ -116,10 +112,9 @@ function Active({ exception }: { exception: Exception }) {
         </small>
         {exception.targets.length > 0 ? <small className="mono">{exception.targets.join(', ')}</small> : null}
       </span>
-      <span className="two">
-        <span>{text.policies.exceptionLeft(formatAge(left, text))}</span>
-        <small>{exception.expires_at ? text.policies.endsAt(formatTime(exception.expires_at)) : '-'}</small>
-      </span>
+      <TwoLines second={exception.expires_at ? text.policies.endsAt(formatTime(exception.expires_at)) : '-'}>
+        {text.policies.exceptionLeft(formatAge(left, text))}
+      </TwoLines>
       <ActiveButtons exception={exception} name={name} left={left} />
     </li>
   )
@@ -135,19 +130,23 @@ interface ButtonsProps {
 
 function ActiveButtons({ exception, name, left }: ButtonsProps) {
   const text = useText()
-  const end = useChange(() =>
-    call(client.DELETE('/exceptions/{id}', { params: { path: { id: exception.id } } })),
+  const end = useAction(
+    () => call(client.DELETE('/exceptions/{id}', { params: { path: { id: exception.id } } })),
+    () => text.policies.exceptionEnded(name),
   )
-  const extend = useChange(async (minutes: number) => {
-    // An exception cannot be changed: a longer one starts before the old one ends, so there is no gap.
-    const longer = await call(
-      client.POST('/exceptions', { body: extending(exception, left, minutes) as never }),
-    )
-    await call(client.DELETE('/exceptions/{id}', { params: { path: { id: exception.id } } })).catch(() =>
-      say(text.policies.extendedTwice),
-    )
-    return longer
-  })
+  const extend = useAction(
+    async (minutes: number) => {
+      // An exception cannot be changed: a longer one starts before the old one ends, so there is no gap.
+      const longer = await call(
+        client.POST('/exceptions', { body: extending(exception, left, minutes) as never }),
+      )
+      await call(client.DELETE('/exceptions/{id}', { params: { path: { id: exception.id } } })).catch(() =>
+        say(text.policies.extendedTwice),
+      )
+      return longer
+    },
+    (data) => text.policies.extended(name, data.expires_at ? formatTime(data.expires_at) : '-'),
+  )
   return (
     <span className="btns">
       {[15, 60].map((minutes) => (
@@ -155,32 +154,13 @@ function ActiveButtons({ exception, name, left }: ButtonsProps) {
           key={minutes}
           size="small"
           needs="operator"
-          busy={extend.isPending}
-          onClick={() =>
-            extend.mutate(minutes, {
-              onSuccess: ({ data, warnings }) =>
-                say(
-                  text.policies.extended(name, data.expires_at ? formatTime(data.expires_at) : '-'),
-                  warnings,
-                ),
-              onError: sayError,
-            })
-          }
+          busy={extend.busy}
+          onClick={() => extend.run(minutes)}
         >
           {text.policies.extend(formatAge(minutes * 60, text))}
         </Button>
       ))}
-      <Button
-        size="small"
-        needs="operator"
-        busy={end.isPending}
-        onClick={() =>
-          end.mutate(undefined, {
-            onSuccess: ({ warnings }) => say(text.policies.exceptionEnded(name), warnings),
-            onError: sayError,
-          })
-        }
-      >
+      <Button size="small" needs="operator" does={end}>
         <Icon name="x" />
         {text.policies.endNow}
       </Button>
@@ -200,7 +180,7 @@ function Past({ list }: { list: Exception[] }) {
         {
           head: text.policies.exceptionType,
           bare: true,
-          cell: (each) => text.policies.exceptionTypes[each.type] ?? each.type,
+          cell: (each) => text.policies.exceptionTypes[each.type],
         },
         { head: text.policies.exceptionDevice, cell: (each) => names.device(each.device_id) },
         { head: text.policies.exceptionReason, cell: (each) => each.reason || '-' },

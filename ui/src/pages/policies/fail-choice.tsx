@@ -31,7 +31,7 @@ export function FailChoice({ value, inherits, error, onChange }: Props) {
           <span className="choice__picture" aria-hidden="true">
             <Path joining="line">
               <HopChip state="down" name={text.policies.picture.hop} />
-              <HopChip state={ENDS[choice] ?? 'unknown'} name={text.policies.picture[choice] ?? choice} />
+              <HopChip state={ENDS[choice] ?? 'unknown'} name={text.policies.picture[choice]} />
             </Path>
           </span>
         </label>

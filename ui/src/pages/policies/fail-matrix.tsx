@@ -5,9 +5,10 @@ import { Link } from '@/session/link'
 import { DataTable } from '@/components/data-table'
 import type { Column } from '@/components/table'
 import { HopChip } from '@/components/path'
-import { Loaded, Section } from '@/components/section'
+import { LoadedSection } from '@/components/section'
 import { StateWord, type State } from '@/components/state'
 import type { Schemas } from '@/api/client'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 import type { Outcome } from './model'
 
@@ -22,12 +23,11 @@ export function FailMatrix() {
       head: words.policy,
       bare: true,
       cell: (row) => (
-        <span className="two">
+        <TwoLines second={text.policies.failWords[row.fail_policy]}>
           <Link className="med" to={`/policies/${row.policy_id}`}>
             {row.name}
           </Link>
-          <small>{text.policies.failWords[row.fail_policy] ?? row.fail_policy}</small>
-        </span>
+        </TwoLines>
       ),
     },
     {
@@ -55,22 +55,21 @@ export function FailMatrix() {
     { head: words.leak, cell: (row) => (row.leak_possible ? text.common.yes : text.common.no) },
   ]
   return (
-    <Section title={text.policies.failMatrix} hint={text.policies.failMatrixHint}>
-      <Loaded
-        query={query}
-        isEmpty={(rows) => rows.length === 0}
-        empty={<p className="quiet">{text.policies.matrixEmpty}</p>}
-      >
-        {(rows) => (
-          <DataTable
-            label={text.policies.failMatrix}
-            rows={rows}
-            columns={columns}
-            id={(row) => row.policy_id}
-          />
-        )}
-      </Loaded>
-    </Section>
+    <LoadedSection
+      title={text.policies.failMatrix}
+      hint={text.policies.failMatrixHint}
+      query={query}
+      empty={<p className="quiet">{text.policies.matrixEmpty}</p>}
+    >
+      {(rows) => (
+        <DataTable
+          label={text.policies.failMatrix}
+          rows={rows}
+          columns={columns}
+          id={(row) => row.policy_id}
+        />
+      )}
+    </LoadedSection>
   )
 }
 
@@ -78,7 +77,5 @@ const STATES: Record<Outcome, State> = { blocked: 'blocked', direct: 'direct', t
 
 function OutcomeWord({ outcome }: { outcome: Outcome }) {
   const text = useText()
-  return (
-    <StateWord state={STATES[outcome] ?? 'unknown'}>{text.policies.outcomes[outcome] ?? outcome}</StateWord>
-  )
+  return <StateWord state={STATES[outcome] ?? 'unknown'}>{text.policies.outcomes[outcome]}</StateWord>
 }

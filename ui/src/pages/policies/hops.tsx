@@ -2,6 +2,7 @@
 
 import { Fragment, createElement, type ReactNode } from 'react'
 import { HopChip, Path } from '@/components/path'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 import { useChains, useHopState, useProfiles } from './data'
 import { JOINING, hopUse, type Hop, type Policy } from './model'
@@ -40,7 +41,7 @@ export function PolicyHops({ policy }: { policy: Policy }) {
       ? text.policies.profileHops(nameIn(profiles, policy.profile))
       : null
   return (
-    <span className="two">
+    <TwoLines second={from}>
       {way.hops.length > 0 ? (
         <Hops way={way} />
       ) : (
@@ -48,8 +49,7 @@ export function PolicyHops({ policy }: { policy: Policy }) {
           {way.fail_policy === 'fail-open' ? text.policies.noHopsOpen : text.policies.noHopsClosed}
         </span>
       )}
-      {from ? <small>{from}</small> : null}
-    </span>
+    </TwoLines>
   )
 }
 

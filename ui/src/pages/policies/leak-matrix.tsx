@@ -47,7 +47,7 @@ export function LeakMatrix() {
         {(matrix) => (
           <>
             <p className={matrix.risk === 'high' ? 'strong' : 'mid'}>
-              {text.policies.matrixAnswer[matrix.risk] ?? matrix.risk}
+              {text.policies.matrixAnswer[matrix.risk]}
             </p>
             <MatrixTable
               matrix={matrix}

@@ -1,5 +1,6 @@
 // The leak matrix as a table: a shape and a word in each cell, the colour comes third.
 
+import type { Schemas } from '@/api/client'
 import { Link } from '@/session/link'
 import { StateWord, Tag } from '@/components/state'
 import { useText } from '@/text'
@@ -144,7 +145,7 @@ function MatrixCell({ row, cell, label, changed }: CellProps) {
       </td>
     )
   const state = stateOf(cell, row)
-  const said = (outcome: string) => text.policies.outcomes[outcome] ?? outcome
+  const said = (outcome: Schemas['Outcome']) => text.policies.outcomes[outcome]
   return (
     <td
       className={`m-${state}${changed ? ' m-new' : ''}`}

@@ -1,7 +1,7 @@
 import { useState } from 'react'
-import { Button } from '@/components/button'
 import { Dialog } from '@/components/dialog'
 import { TextField } from '@/components/fields'
+import { ActionForm } from '@/components/action-form'
 import { useText } from '@/text'
 import type { Policy } from './model'
 import { moved, renumber } from './reorder'
@@ -27,13 +27,7 @@ export function MoveDialog({ all, block, name, onClose, onMove }: Props) {
   )
   return (
     <Dialog open onClose={onClose} title={text.policies.moveToTitle(name)}>
-      <form
-        className="form"
-        onSubmit={(event) => {
-          event.preventDefault()
-          onMove(next)
-        }}
-      >
+      <ActionForm onSubmit={() => onMove(next)} word={text.policies.move} needs="operator" onCancel={onClose}>
         <TextField
           label={text.policies.position(rest.length + 1)}
           type="number"
@@ -43,15 +37,7 @@ export function MoveDialog({ all, block, name, onClose, onMove }: Props) {
           onChange={setTyped}
           hint={text.policies.willBe(changes)}
         />
-        <div className="btns">
-          <Button kind="primary" submit needs="operator">
-            {text.policies.move}
-          </Button>
-          <Button kind="ghost" onClick={onClose}>
-            {text.common.cancel}
-          </Button>
-        </div>
-      </form>
+      </ActionForm>
     </Dialog>
   )
 }

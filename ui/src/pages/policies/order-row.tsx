@@ -2,13 +2,13 @@
 
 import { useState, type KeyboardEvent, type PointerEvent } from 'react'
 import { call, client, type Schemas } from '@/api/client'
-import { useChange } from '@/api/query'
 import { Link, useGo } from '@/session/link'
-import { say, sayError } from '@/session/toasts'
 import { IconButton } from '@/components/button'
 import { Icon } from '@/components/icons'
 import { Actions } from '@/components/menu'
 import { Glyph, Tag } from '@/components/state'
+import { TwoLines } from '@/components/two-lines'
+import { useAction } from '@/components/action'
 import { useText } from '@/text'
 import { formatBytes, formatTime } from '@/text/format'
 import { sourceWords, useNames } from './data'
@@ -41,8 +41,8 @@ export function OrderRow(props: Props) {
   const text = useText()
   const go = useGo()
   const names = useNames()
-  const { name } = policy
   const hatched = pending?.kind === 'new'
+  const { name } = policy
   const open = (event: KeyboardEvent) => {
     if (event.key === 'Enter' && event.target === event.currentTarget) go(`/policies/${policy.id}`)
     else props.onKeyDown(event)
@@ -58,22 +58,25 @@ export function OrderRow(props: Props) {
         <Handles {...props} />
       </td>
       <td>
-        <span className="two">
+        <TwoLines
+          second={
+            <>
+              {sourceWords(policy, names, text)}
+              {policy.ended_at
+                ? `, ${text.policies.ended}`
+                : policy.expires_at
+                  ? `, ${text.policies.expiresAt(formatTime(policy.expires_at))}`
+                  : ''}
+            </>
+          }
+        >
           <span className="named">
             <Link className="med" to={`/policies/${policy.id}`}>
               {name}
             </Link>
             <Badges pending={pending} conflicts={conflicts} />
           </span>
-          <small>
-            {sourceWords(policy, names, text)}
-            {policy.ended_at
-              ? `, ${text.policies.ended}`
-              : policy.expires_at
-                ? `, ${text.policies.expiresAt(formatTime(policy.expires_at))}`
-                : ''}
-          </small>
-        </span>
+        </TwoLines>
       </td>
       <td data-l={text.policies.columns.hops}>
         <PolicyHops policy={policy} />
@@ -144,16 +147,12 @@ function RowActions({ policy, first, last, onMove, onTop, onEnd }: Props) {
   const text = useText()
   const go = useGo()
   const [deleting, setDeleting] = useState(false)
-  const toggle = useChange(() =>
-    call(client.POST('/routing/policies/{id}/toggle', { params: { path: { id: policy.id } } })),
-  )
   const { name } = policy
-  const switchOver = () =>
-    toggle.mutate(undefined, {
-      onSuccess: ({ data }) =>
-        say(data.enabled ? text.policies.enabledSaved(name) : text.policies.disabledSaved(name)),
-      onError: sayError,
-    })
+  const toggle = useAction(
+    () => call(client.POST('/routing/policies/{id}/toggle', { params: { path: { id: policy.id } } })),
+    (data) => (data.enabled ? text.policies.enabledSaved(name) : text.policies.disabledSaved(name)),
+  )
+  const switchOver = () => toggle.run()
   const needs = 'operator'
   return (
     <>
@@ -214,11 +213,10 @@ function FailWord({ policy, pending }: { policy: Policy; pending: Pending | unde
   const own = (policy.effective ?? policy).fail_policy ?? 'fail-closed'
   const active = pending?.applied?.fail_policy
   return (
-    <span className="two">
-      <span title={text.policies.failMeans[own]}>{text.policies.failWords[own] ?? own}</span>
-      {active && active !== own ? (
-        <small>{text.policies.activeNow(text.policies.failWords[active] ?? active)}</small>
-      ) : null}
-    </span>
+    <TwoLines
+      second={active && active !== own ? text.policies.activeNow(text.policies.failWords[active]) : null}
+    >
+      <span title={text.policies.failMeans[own]}>{text.policies.failWords[own]}</span>
+    </TwoLines>
   )
 }

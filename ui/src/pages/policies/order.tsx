@@ -1,17 +1,17 @@
 // The policies in the order in which they are tried.
 
 import { useState } from 'react'
-import { available } from '@/components/entries'
+import { useEntry } from '@/components/entries'
 import { Link } from '@/session/link'
 import { useSearchParams } from '@/session/search-params'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
 import { Icon } from '@/components/icons'
 import { Empty, Loaded, Section } from '@/components/section'
+import { FilterBox } from '@/components/filter-fields'
 import { useText } from '@/text'
 import { DropAnswer } from './answer'
 import { sourceWords, useMatrix, useNames, usePending, usePolicies } from './data'
-import { policies as entry } from './entry'
 import { LeakMatrix } from './leak-matrix'
 import { inOrder, type Policy } from './model'
 import { OrderTable } from './order-table'
@@ -27,25 +27,21 @@ export default function Order() {
   const [search] = useSearchParams()
   const [selecting, setSelecting] = useState(false)
   const count = query.data?.data.length ?? 0
-  const few =
-    count > 0 && count <= MATRIX_HERE && available([entry])[0]?.tabs.some((tab) => tab.path === 'matrix')
+  const matrix = useEntry()?.tabs.some((tab) => tab.path === 'matrix') ?? false
   return (
-    <>
-      <Answer
-        question={text.policies.question}
-        actions={
-          <>
-            <Link className="btn" to="/policies/exceptions" search={{ new: '1' }}>
-              <Icon name="plus" />
-              {text.policies.newException}
-            </Link>
-            <NewPolicy />
-          </>
-        }
-      >
-        <DropAnswer />
-      </Answer>
-      <Tabs entry={entry} />
+    <Page
+      question={text.policies.question}
+      actions={
+        <>
+          <Link className="btn" to="/policies/exceptions" search={{ new: '1' }}>
+            <Icon name="plus" />
+            {text.policies.newException}
+          </Link>
+          <NewPolicy />
+        </>
+      }
+      answer={<DropAnswer />}
+    >
       <Section
         title={text.policies.order}
         hint={text.policies.orderHint}
@@ -54,7 +50,6 @@ export default function Order() {
         <Loaded
           query={query}
           lines={8}
-          isEmpty={(list) => list.length === 0}
           empty={
             <Empty action={<NewPolicy />} command="gateway-ctl apply plan.json">
               {text.policies.empty}
@@ -65,8 +60,8 @@ export default function Order() {
         </Loaded>
         <RemovedPolicies />
       </Section>
-      {few ? <LeakMatrix /> : null}
-    </>
+      {matrix && count > 0 && count <= MATRIX_HERE ? <LeakMatrix /> : null}
+    </Page>
   )
 }
 
@@ -97,17 +92,13 @@ function ListControls({ selecting, onSelecting }: ControlProps) {
       >
         {selecting ? text.policies.endSelect : text.policies.select}
       </Button>
-      <label className="search">
-        <Icon name="filter" />
-        <span className="sr">{text.policies.filter}</span>
-        <input
-          className="field"
-          data-filter
-          placeholder={text.common.filter}
-          value={search.q ?? ''}
-          onChange={(event) => setSearch({ q: event.target.value })}
-        />
-      </label>
+      <FilterBox
+        label={text.policies.filter}
+        icon="filter"
+        placeholder={text.common.filter}
+        value={search.q}
+        onChange={(q) => setSearch({ q })}
+      />
     </>
   )
 }

@@ -10,8 +10,8 @@ import { Button } from '@/components/button'
 import { LinkButton } from '@/components/link-button'
 import { same, type Version } from '@/components/draft'
 import { useEdit, type Edit } from '@/components/edit'
-import { FormErrors } from '@/components/form'
 import { Segmented } from '@/components/segmented'
+import { Failure } from '@/components/section'
 import { useText } from '@/text'
 import { useDryRun } from './data'
 import { DeletePolicy } from './delete-policy'
@@ -151,7 +151,7 @@ function EditorForm({ policy, edit, errorOf }: FormProps) {
         />
         {draft.dirty ? <p>{text.common.draftKept}</p> : null}
       </div>
-      <FormErrors edit={edit} />
+      <Failure error={edit.error} />
       {json ? (
         <PolicyJson value={draft.value} onChange={draft.replace} />
       ) : (
@@ -189,7 +189,7 @@ function Said({ draft }: { draft: Draft }) {
       ? fail === 'fail-open'
         ? text.policies.noHopsOpen
         : text.policies.noHopsClosed
-      : (text.policies.failSentence[fail] ?? fail)
+      : text.policies.failSentence[fail]
   return <>{text.policies.answerNow(draft.name, what)}</>
 }
 

@@ -112,7 +112,7 @@ function WayFields({ draft, errorOf }: Props) {
         <>
           <HopEditor hops={value.hops} errorOf={errorOf} onChange={(hops) => set('hops', hops)} />
           {value.hops.length === 0 ? (
-            <p className="strong">{text.policies.noHops[fail] ?? fail}</p>
+            <p className="strong">{text.policies.noHops[fail]}</p>
           ) : value.hops.length > 1 ? (
             <HopUseChoice way={value} onChange={(change) => replace({ ...value, ...change })} />
           ) : null}

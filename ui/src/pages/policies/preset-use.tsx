@@ -1,16 +1,14 @@
 // Using a preset: what it leaves open, what would be made, and making it.
 
 import { useState, type ReactNode } from 'react'
-import { ApiError, call, client } from '@/api/client'
-import { useChange } from '@/api/query'
+import { call, client } from '@/api/client'
 import { useGo } from '@/session/link'
-import { say } from '@/session/toasts'
 import { Button } from '@/components/button'
 import { Dialog } from '@/components/dialog'
 import { useDraft, same, type Draft } from '@/components/draft'
-import { ErrorSummary } from '@/components/fields'
 import { FieldList } from '@/components/form-fields'
 import { Failure } from '@/components/section'
+import { useFormAction } from '@/components/action'
 import { useText } from '@/text'
 import { sourceWords, useDryRun, useNames } from './data'
 import { HopEditor } from './hop-editor'
@@ -136,15 +134,21 @@ function Make({ preset, use, onClose, onMade }: MakeProps) {
   const kind = kindOf(preset)
   const shown = draftOf(preset, use)
   const fail = shown.fail_policy ?? 'fail-closed'
-  const make = useChange(() =>
-    call(
-      client.POST('/presets/{id}/apply', {
-        params: { path: { id: preset.id } },
-        body: fieldsOf(kind, use),
-      }),
-    ),
+  const make = useFormAction(
+    () =>
+      call(
+        client.POST('/presets/{id}/apply', {
+          params: { path: { id: preset.id } },
+          body: fieldsOf(kind, use),
+        }),
+      ),
+    (data) => {
+      const made = data.created[0]
+      onMade()
+      go(kind === 'policy' ? `/policies/${made?.id ?? ''}` : `/policies/profiles/${made?.id ?? ''}`)
+      return kind === 'policy' ? text.policies.savedSay(made?.name ?? use.name) : text.common.saved
+    },
   )
-  const problem = make.error instanceof ApiError && make.error.fields.length > 0 ? make.error : null
   return (
     <div className="form">
       <dl className="facts">
@@ -155,35 +159,16 @@ function Make({ preset, use, onClose, onMade }: MakeProps) {
           </>
         ) : null}
         <Fact label={text.policies.columns.hops}>
-          {use.hops.length > 0
-            ? use.hops.map((hop) => hop.target).join(', ')
-            : (text.policies.noHops[fail] ?? fail)}
+          {use.hops.length > 0 ? use.hops.map((hop) => hop.target).join(', ') : text.policies.noHops[fail]}
         </Fact>
         <Fact label={text.policies.failLabel}>
-          {text.policies.failWords[fail] ?? fail}: {text.policies.failSentences[fail]}
+          {text.policies.failWords[fail]}: {text.policies.failSentences[fail]}
         </Fact>
       </dl>
       <p className="mid">{words.confirmMeans[kind]}</p>
-      {make.error ? problem ? <ErrorSummary error={problem} /> : <Failure error={make.error} /> : null}
+      <Failure error={make.error} />
       <div className="btns">
-        <Button
-          kind="primary"
-          needs="operator"
-          busy={make.isPending}
-          onClick={() =>
-            make.mutate(undefined, {
-              onSuccess: ({ data, warnings }) => {
-                const made = data.created[0]
-                onMade()
-                say(
-                  kind === 'policy' ? text.policies.savedSay(made?.name ?? use.name) : text.common.saved,
-                  warnings,
-                )
-                go(kind === 'policy' ? `/policies/${made?.id ?? ''}` : `/policies/profiles/${made?.id ?? ''}`)
-              },
-            })
-          }
-        >
+        <Button kind="primary" needs="operator" does={make}>
           {words.create[kind]}
         </Button>
         <Button kind="ghost" onClick={onClose}>

@@ -1,5 +1,6 @@
 // One preset: its use, and its template.
 
+import type { Schemas } from '@/api/client'
 import { useGo } from '@/session/link'
 import { EditForm } from '@/components/form'
 import { FieldList } from '@/components/form-fields'
@@ -10,7 +11,6 @@ import { Section } from '@/components/section'
 import { Tag } from '@/components/state'
 import { useText } from '@/text'
 import { Back } from './back'
-import { policies as entry } from './entry'
 import { kindOf, NEW_PRESET, presetForm, presetInput, templateError } from './preset-model'
 import type { Preset } from './preset-model'
 import { PresetUse } from './preset-use'
@@ -33,7 +33,7 @@ export default function PresetPage() {
 function NewPreset() {
   const words = useText().presets
   return (
-    <ObjectPage question={words.question} answer={words.createTitle} entry={entry}>
+    <ObjectPage question={words.question} answer={words.createTitle}>
       <Section title={words.template} hint={words.templateHint}>
         <Form stored={null} />
       </Section>
@@ -53,17 +53,12 @@ function StoredPreset({ stored }: { stored: Stored<Preset> }) {
           {words.useAnswer[kindOf(preset)]} {preset.builtin ? <Tag>{text.policies.builtin}</Tag> : null}
         </>
       }
-      entry={entry}
-      deletion={
-        preset.builtin
-          ? null
-          : deletionOf(presets, preset, {
-              title: text.policies.deleteTitle(preset.name),
-              consequence: words.deleteMeans,
-              action: words.deleteAction,
-              back: '/policies/presets',
-            })
-      }
+      deletion={deletionOf(presets, preset.builtin ? null : preset, {
+        title: text.policies.deleteTitle,
+        consequence: words.deleteMeans,
+        action: words.deleteAction,
+        back: '/policies/presets',
+      })}
     >
       <PresetUse preset={preset} />
       <Section title={words.template} hint={preset.builtin ? words.builtinHint : words.templateHint}>
@@ -73,7 +68,7 @@ function StoredPreset({ stored }: { stored: Stored<Preset> }) {
   )
 }
 
-const CATEGORIES = ['streaming', 'gaming', 'work', 'iot', 'privacy']
+const CATEGORIES: Schemas['PresetCategory'][] = ['streaming', 'gaming', 'work', 'iot', 'privacy']
 
 function Form({ stored }: { stored: Stored<Preset> | null }) {
   const text = useText()
@@ -102,7 +97,7 @@ function Form({ stored }: { stored: Stored<Preset> | null }) {
               field: 'category',
               kind: 'choice',
               label: words.category,
-              options: CATEGORIES.map((each) => [each, words.categories[each] ?? each]),
+              options: CATEGORIES.map((each) => [each, words.categories[each]]),
             },
             { field: 'description', label: text.common.description, wide: true },
             {

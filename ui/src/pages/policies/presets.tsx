@@ -2,21 +2,21 @@
 
 import { useGet } from '@/api/query'
 import { Link } from '@/session/link'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { LinkButton } from '@/components/link-button'
 import { DataTable } from '@/components/data-table'
 import type { Column } from '@/components/table'
-import { Empty, Loaded, Section } from '@/components/section'
+import { LoadedSection, Empty } from '@/components/section'
 import { Tag } from '@/components/state'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
-import { policies as entry } from './entry'
 import { Hops } from './hops'
 import { bodyOf, draftOf, kindOf, startOf, type Preset } from './preset-model'
 
 export const usePresets = () => useGet('/presets')
 
 /** What happens to its traffic when its hops are down. */
-const failOf = (preset: Preset): string => draftOf(preset, startOf(preset)).fail_policy ?? ''
+const failOf = (preset: Preset) => draftOf(preset, startOf(preset)).fail_policy
 
 export default function Presets() {
   const text = useText()
@@ -25,34 +25,30 @@ export default function Presets() {
   const list = query.data?.data
   const columns = useColumns()
   return (
-    <>
-      <Answer
-        question={words.question}
-        actions={
-          <LinkButton kind="primary" icon="plus" needs="operator" to="/policies/presets/new">
-            {words.new}
-          </LinkButton>
-        }
-      >
-        {list
+    <Page
+      question={words.question}
+      actions={
+        <LinkButton kind="primary" icon="plus" needs="operator" to="/policies/presets/new">
+          {words.new}
+        </LinkButton>
+      }
+      answer={
+        list
           ? words.answer(list.length, list.filter((preset) => !preset.builtin).length)
           : query.error
             ? text.common.unreachable
-            : text.common.loading}
-      </Answer>
-      <Tabs entry={entry} />
-      <Section title={words.label} hint={words.hint}>
-        <Loaded
-          query={query}
-          isEmpty={(rows) => rows.length === 0}
-          empty={<Empty command="GET /api/v1/presets">{words.empty}</Empty>}
-        >
-          {(rows) => (
-            <DataTable label={words.label} rows={rows} columns={columns} id={(preset) => preset.id} />
-          )}
-        </Loaded>
-      </Section>
-    </>
+            : text.common.loading
+      }
+    >
+      <LoadedSection
+        title={words.label}
+        hint={words.hint}
+        query={query}
+        empty={<Empty command="GET /api/v1/presets">{words.empty}</Empty>}
+      >
+        {(rows) => <DataTable label={words.label} rows={rows} columns={columns} id={(preset) => preset.id} />}
+      </LoadedSection>
+    </Page>
   )
 }
 
@@ -76,29 +72,29 @@ function useColumns(): Column<Preset>[] {
       sort: 'name',
       bare: true,
       cell: (row) => (
-        <span className="two">
-          <span>
-            <Link className="med" to={`/policies/presets/${row.id}`}>
-              {row.name}
-            </Link>{' '}
-            {row.builtin ? <Tag>{text.policies.builtin}</Tag> : null}
-          </span>
-          {row.description ? <small>{row.description}</small> : null}
-        </span>
+        <TwoLines second={row.description}>
+          <Link className="med" to={`/policies/presets/${row.id}`}>
+            {row.name}
+          </Link>{' '}
+          {row.builtin ? <Tag>{text.policies.builtin}</Tag> : null}
+        </TwoLines>
       ),
     },
     {
       head: words.category,
       sort: 'category',
       wide: true,
-      cell: (row) => words.categories[row.category] ?? row.category,
+      cell: (row) => words.categories[row.category],
     },
     { head: words.makes, sort: kindOf, cell: (row) => words.kinds[kindOf(row)] },
     { head: text.policies.columns.hops, cell: (row) => <TemplateHops preset={row} /> },
     {
       head: text.policies.failLabel,
       sort: failOf,
-      cell: (row) => text.policies.failWords[failOf(row)] ?? failOf(row),
+      cell: (row) => {
+        const fail = failOf(row)
+        return fail && text.policies.failWords[fail]
+      },
     },
     {
       cell: (row) => (

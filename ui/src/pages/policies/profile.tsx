@@ -15,7 +15,6 @@ import { Back } from './back'
 import { byName, useChains, useClasses } from './data'
 import { FailChoice } from './fail-choice'
 import { HopEditor, HopUseChoice } from './hop-editor'
-import { policies as entry } from './entry'
 
 type Profile = Schemas['Profile']
 
@@ -60,19 +59,14 @@ function ProfileForm({ stored }: { stored: Stored<Profile> | null }) {
   const { value, set } = edit.draft
   return (
     <ObjectPage
-      entry={entry}
       question={text.policies.profileQuestion}
       answer={profile?.name ?? text.policies.createProfile}
-      deletion={
-        profile
-          ? deletionOf(profiles, profile, {
-              title: text.policies.deleteTitle(profile.name),
-              consequence: text.policies.deleteProfileMeans,
-              action: text.policies.deleteProfile,
-              back: '/policies/profiles',
-            })
-          : null
-      }
+      deletion={deletionOf(profiles, profile, {
+        title: text.policies.deleteTitle,
+        consequence: text.policies.deleteProfileMeans,
+        action: text.policies.deleteProfile,
+        back: '/policies/profiles',
+      })}
     >
       <EditForm
         edit={edit}
@@ -127,7 +121,7 @@ function Hops({ edit }: { edit: Edit<Draft> }) {
         <>
           <HopEditor hops={value.hops} errorOf={edit.of} onChange={(hops) => set('hops', hops)} />
           {value.hops.length === 0 ? (
-            <p className="strong">{text.policies.noHops[value.fail_policy] ?? value.fail_policy}</p>
+            <p className="strong">{text.policies.noHops[value.fail_policy]}</p>
           ) : value.hops.length > 1 ? (
             <HopUseChoice way={value} onChange={(change) => replace({ ...value, ...change })} />
           ) : null}

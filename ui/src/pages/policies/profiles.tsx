@@ -2,16 +2,16 @@
 
 import type { Schemas } from '@/api/client'
 import { Link, useGo } from '@/session/link'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { LinkButton } from '@/components/link-button'
 import { DataTable } from '@/components/data-table'
 import type { Column } from '@/components/table'
-import { Empty, Loaded, Section } from '@/components/section'
+import { LoadedSection, Empty } from '@/components/section'
 import { StateWord, type State } from '@/components/state'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 import { formatNumber } from '@/text/format'
 import { useChains, useClasses, useProfiles } from './data'
-import { policies as entry } from './entry'
 import { Hops, nameIn } from './hops'
 
 type Profile = Schemas['Profile']
@@ -33,42 +33,39 @@ export default function Profiles() {
   )
   const failed = profiles.error ?? chains.error
   return (
-    <>
-      <Answer
-        question={text.policies.profileQuestion}
-        actions={
-          <>
-            {newChain}
-            {newProfile}
-          </>
-        }
-      >
-        {profiles.data && chains.data
+    <Page
+      question={text.policies.profileQuestion}
+      actions={
+        <>
+          {newChain}
+          {newProfile}
+        </>
+      }
+      answer={
+        profiles.data && chains.data
           ? text.policies.profileAnswer(profiles.data.data.length, chains.data.data.length)
           : failed
             ? text.common.unreachable
-            : text.common.loading}
-      </Answer>
-      <Tabs entry={entry} />
-      <Section title={text.policies.profiles} hint={text.policies.profilesHint}>
-        <Loaded
-          query={profiles}
-          isEmpty={(list) => list.length === 0}
-          empty={<Empty command="gateway-ctl profiles">{text.policies.profilesEmpty}</Empty>}
-        >
-          {(list) => <ProfileTable list={list} />}
-        </Loaded>
-      </Section>
-      <Section title={text.policies.chains} hint={text.policies.chainsHint}>
-        <Loaded
-          query={chains}
-          isEmpty={(list) => list.length === 0}
-          empty={<Empty command="gateway-ctl chains">{text.policies.chainsEmpty}</Empty>}
-        >
-          {(list) => <ChainTable list={list} />}
-        </Loaded>
-      </Section>
-    </>
+            : text.common.loading
+      }
+    >
+      <LoadedSection
+        title={text.policies.profiles}
+        hint={text.policies.profilesHint}
+        query={profiles}
+        empty={<Empty command="gateway-ctl profiles">{text.policies.profilesEmpty}</Empty>}
+      >
+        {(list) => <ProfileTable list={list} />}
+      </LoadedSection>
+      <LoadedSection
+        title={text.policies.chains}
+        hint={text.policies.chainsHint}
+        query={chains}
+        empty={<Empty command="gateway-ctl chains">{text.policies.chainsEmpty}</Empty>}
+      >
+        {(list) => <ChainTable list={list} />}
+      </LoadedSection>
+    </Page>
   )
 }
 
@@ -83,12 +80,11 @@ function ProfileTable({ list }: { list: Profile[] }) {
       sort: 'name',
       bare: true,
       cell: (row) => (
-        <span className="two">
+        <TwoLines second={row.description}>
           <Link className="med" to={`/policies/profiles/${row.id}`}>
             {row.name}
           </Link>
-          {row.description ? <small>{row.description}</small> : null}
-        </span>
+        </TwoLines>
       ),
     },
     {
@@ -99,15 +95,15 @@ function ProfileTable({ list }: { list: Profile[] }) {
         ) : row.hops.length > 0 ? (
           <Hops way={row} />
         ) : (
-          <span className="dim">{text.policies.noHops[row.fail_policy] ?? '-'}</span>
+          <span className="dim">{text.policies.noHops[row.fail_policy]}</span>
         ),
     },
     {
       head: text.policies.columns.fail,
       sort: 'fail_policy',
-      cell: (row) => text.policies.failWords[row.fail_policy] ?? row.fail_policy,
+      cell: (row) => text.policies.failWords[row.fail_policy],
     },
-    { head: text.policies.dns, cell: (row) => text.policies.dnsModes[row.dns.mode] ?? row.dns.mode },
+    { head: text.policies.dns, cell: (row) => text.policies.dnsModes[row.dns.mode] },
     {
       head: text.policies.privacyClass,
       cell: (row) => (row.privacy_class ? nameIn(classes, row.privacy_class) : '-'),
@@ -132,12 +128,10 @@ const STATES: Record<string, State> = {
   unknown: 'unknown',
 }
 
-export function ChainState({ status }: { status: string | undefined }) {
+export function ChainState({ status }: { status: Schemas['ChainStatus'] | undefined }) {
   const text = useText()
   if (status === undefined) return <>-</>
-  return (
-    <StateWord state={STATES[status] ?? 'unknown'}>{text.policies.chainStatus[status] ?? status}</StateWord>
-  )
+  return <StateWord state={STATES[status] ?? 'unknown'}>{text.policies.chainStatus[status]}</StateWord>
 }
 
 function ChainTable({ list }: { list: Chain[] }) {

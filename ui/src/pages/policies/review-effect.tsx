@@ -2,6 +2,7 @@
 
 import { Icon } from '@/components/icons'
 import { Glyph, StateWord, type State } from '@/components/state'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 import { fieldsOf } from './model'
 import { wordsOf } from './review-fields'
@@ -37,12 +38,11 @@ function Item({ item: { pending, effects, devices } }: { item: ReviewItem }) {
   return (
     <li>
       <Glyph state={worst?.after.state ?? 'idle'} />
-      <span className="two">
+      <TwoLines
+        second={devices ? text.policies.appliesTo(devices.length, devices.slice(0, 4).join(', ')) : null}
+      >
         <span className="med">{title}</span>
-        {devices ? (
-          <small>{text.policies.appliesTo(devices.length, devices.slice(0, 4).join(', '))}</small>
-        ) : null}
-      </span>
+      </TwoLines>
       <span className="changes">
         {effects.length === 0 ? <span className="dim">{text.policies.sameEffect}</span> : null}
         {effects.map((effect) => (

@@ -2,12 +2,13 @@
 
 import { useState, type ReactNode } from 'react'
 import { call, client } from '@/api/client'
-import { useChange, useGet } from '@/api/query'
+import { useGet } from '@/api/query'
 import { say, sayError } from '@/session/toasts'
 import { Button, IconButton } from '@/components/button'
 import { Icon } from '@/components/icons'
 import { Segmented } from '@/components/segmented'
 import { Failure, Skeleton } from '@/components/section'
+import { useAction } from '@/components/action'
 import { useText, type Text } from '@/text'
 import { DiscardDialog } from './discard-dialog'
 import { useReview, type ReviewItem } from './review-data'
@@ -161,15 +162,18 @@ function ApplyBar({ review, confirmed, undo, onClose }: ApplyProps) {
   const text = useText()
   const [discarding, setDiscarding] = useState(false)
   const { status, dryRun, ready } = review
-  const safely = useSafeApply(undo)
-  const plainly = useChange(() => call(client.POST('/routing/policies/apply')))
-  const busy = safely.isPending || plainly.isPending
-  const waits = status?.pending_confirm_until != null
-  const blocked = !confirmed || waits || dryRun.data?.data.valid === false
   const done = (snapshot: string | null) => {
     say(text.policies.appliedSay(snapshot))
     onClose()
   }
+  const safely = useSafeApply(undo)
+  const plainly = useAction(
+    () => call(client.POST('/routing/policies/apply')),
+    () => done(null),
+  )
+  const busy = safely.isPending || plainly.busy
+  const waits = status?.pending_confirm_until != null
+  const blocked = !confirmed || waits || dryRun.data?.data.valid === false
   return (
     <>
       <div className="dock__bar review__bar">
@@ -189,8 +193,7 @@ function ApplyBar({ review, confirmed, undo, onClose }: ApplyProps) {
             needs="operator"
             className="only-wide"
             disabled={blocked || busy}
-            busy={plainly.isPending}
-            onClick={() => plainly.mutate(undefined, { onSuccess: () => done(null), onError: sayError })}
+            does={plainly}
           >
             {text.policies.apply}
           </Button>
@@ -198,7 +201,7 @@ function ApplyBar({ review, confirmed, undo, onClose }: ApplyProps) {
             kind="primary"
             size="small"
             needs="operator"
-            disabled={blocked || plainly.isPending}
+            disabled={blocked || plainly.busy}
             busy={safely.isPending}
             onClick={() =>
               safely.mutate(undefined, { onSuccess: ({ data }) => done(data.snapshot), onError: sayError })
@@ -208,15 +211,7 @@ function ApplyBar({ review, confirmed, undo, onClose }: ApplyProps) {
           </Button>
         </div>
       </div>
-      {discarding ? (
-        <DiscardDialog
-          onClose={() => setDiscarding(false)}
-          onDone={() => {
-            setDiscarding(false)
-            onClose()
-          }}
-        />
-      ) : null}
+      {discarding ? <DiscardDialog onClose={() => setDiscarding(false)} onDone={onClose} /> : null}
     </>
   )
 }

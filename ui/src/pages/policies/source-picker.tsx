@@ -35,14 +35,14 @@ export function SourcePicker({ type, value, errorOf, onChange }: Props) {
         label={text.policies.sourceType}
         value={type}
         error={errorOf('source_type')}
-        options={TYPES.map((each) => [each, text.policies.sourceTypes[each] ?? each] as const)}
+        options={TYPES.map((each) => [each, text.policies.sourceTypes[each]] as const)}
         onChange={(next) => onChange(next, '')}
       />
       {picks ? (
         <>
           <PickMany
             key={type}
-            label={text.policies.sourceTypes[type] ?? type}
+            label={text.policies.sourceTypes[type]}
             none={type === 'device' ? text.policies.noDevices : text.policies.noGroups}
             all={picks}
             chosen={valuesOf(value)}

@@ -4,19 +4,19 @@ import { useState, type ReactNode } from 'react'
 import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
 import { openWizard } from '@/session/first-run'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
 import { Icon, type IconName } from '@/components/icons'
 import { CheckReason, English } from '@/components/said'
-import { Loaded, Section } from '@/components/section'
+import { LoadedSection, Loaded, Section } from '@/components/section'
 import { Segmented } from '@/components/segmented'
 import { StateWord, type State } from '@/components/state'
 import { Age } from '@/components/time'
 import { Table } from '@/components/table'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 import { formatAge, formatBytes, formatNumber } from '@/text/format'
 import { subsystemName } from '@/pages/overview/subsystems-panel'
-import { system } from './entry'
 
 const STATE: Record<string, State> = { ok: 'ok', degraded: 'degraded', failed: 'down', error: 'down' }
 
@@ -29,66 +29,70 @@ export default function About() {
   const observer = useGet('/observer')
   const state = health.error ? undefined : health.data?.data
   return (
-    <>
-      <Answer question={t.question}>
-        {status.data && platform.data ? (
+    <Page
+      question={t.question}
+      answer={
+        status.data && platform.data ? (
           <>
             {t.sentence(
               status.data.data.version,
               platform.data.data.hostname,
               formatAge(status.data.data.uptime_sec, text),
             )}{' '}
-            {state ? (t.health[state.status] ?? state.status) : null}{' '}
-            {state?.reason ? <English>{state.reason}</English> : null}
+            {state ? t.health[state.status] : null} {state?.reason ? <English>{state.reason}</English> : null}
           </>
         ) : (
           text.common.loading
-        )}
-      </Answer>
-      <Tabs entry={system} />
-      <Section title={t.links}>
-        <ul className="linkrows">
-          <Row icon="globe">
-            <a href="/api/docs" target="_blank" rel="noreferrer">
-              {t.docs}
-            </a>
-          </Row>
-          <Row icon="table">
-            <a href="/api/v1/openapi.json" target="_blank" rel="noreferrer">
-              {t.openapi}
-            </a>
-          </Row>
-          <Row icon="activity">
-            <a href="/metrics" target="_blank" rel="noreferrer">
-              {t.metrics}
-            </a>
-          </Row>
-          <Row
-            icon="check"
-            action={
-              <Button size="small" onClick={openWizard}>
-                {t.wizard}
-              </Button>
-            }
-          >
-            {t.wizardHint}
-          </Row>
-        </ul>
-      </Section>
+        )
+      }
+    >
+      <Links />
       <Loaded query={observer} lines={6}>
         {(list) => <Parts parts={list} />}
       </Loaded>
-      <Section title={t.host}>
-        <Loaded query={platform} lines={6}>
-          {(host) => <Host host={host} status={status.data?.data} />}
-        </Loaded>
-      </Section>
-      <Section title={t.nics}>
-        <Loaded query={platform} lines={3}>
-          {(host) => <Nics nics={host.nics} />}
-        </Loaded>
-      </Section>
-    </>
+      <LoadedSection title={t.host} query={platform} lines={6}>
+        {(host) => <Host host={host} status={status.data?.data} />}
+      </LoadedSection>
+      <LoadedSection title={t.nics} query={platform} lines={3}>
+        {(host) => <Nics nics={host.nics} />}
+      </LoadedSection>
+    </Page>
+  )
+}
+
+/** What else the gateway serves. */
+function Links() {
+  const t = useText().system.about
+  return (
+    <Section title={t.links}>
+      <ul className="linkrows">
+        <Row icon="globe">
+          <a href="/api/docs" target="_blank" rel="noreferrer">
+            {t.docs}
+          </a>
+        </Row>
+        <Row icon="table">
+          <a href="/api/v1/openapi.json" target="_blank" rel="noreferrer">
+            {t.openapi}
+          </a>
+        </Row>
+        <Row icon="activity">
+          <a href="/metrics" target="_blank" rel="noreferrer">
+            {t.metrics}
+          </a>
+        </Row>
+        <Row
+          icon="check"
+          action={
+            <Button size="small" onClick={openWizard}>
+              {t.wizard}
+            </Button>
+          }
+        >
+          {t.wizardHint}
+        </Row>
+      </ul>
+    </Section>
   )
 }
 
@@ -134,18 +138,7 @@ function Parts({ parts }: { parts: Schemas['Observation'][] }) {
             {
               head: t.part,
               bare: true,
-              cell: (part) => (
-                <span className="two">
-                  <span className="med" title={part.subsystem}>
-                    {subsystemName(part.subsystem, text)}
-                  </span>
-                  {part.message && !(part.state === 'ok' && text.server) ? (
-                    <small>
-                      <CheckReason {...part} />
-                    </small>
-                  ) : null}
-                </span>
-              ),
+              cell: (part) => <PartName part={part} />,
             },
             {
               head: t.state,
@@ -234,5 +227,18 @@ function Nics({ nics }: { nics: Schemas['Nic'][] }) {
         { head: t.mtu, numeric: true, cell: (nic) => nic.mtu ?? '-' },
       ]}
     />
+  )
+}
+
+function PartName({ part }: { part: Schemas['Observation'] }) {
+  const text = useText()
+  return (
+    <TwoLines
+      second={part.message && !(part.state === 'ok' && text.server) ? <CheckReason {...part} /> : null}
+    >
+      <span className="med" title={part.subsystem}>
+        {subsystemName(part.subsystem, text)}
+      </span>
+    </TwoLines>
   )
 }

@@ -1,21 +1,21 @@
 // Accounts, API keys and sessions.
 
 import { useState } from 'react'
-import { ApiError, call, client, type Schemas } from '@/api/client'
-import { useChange, useGet } from '@/api/query'
+import { call, client, type Schemas } from '@/api/client'
+import { useGet } from '@/api/query'
 import { useCaller } from '@/session/caller'
 import { Link } from '@/session/link'
-import { say, sayError } from '@/session/toasts'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
 import { LinkButton } from '@/components/link-button'
 import { PasswordField } from '@/components/password-field'
-import { Empty, Failure, Loaded, Section } from '@/components/section'
+import { LoadedSection, Empty, Section } from '@/components/section'
 import { StateWord, Tag } from '@/components/state'
 import { Age } from '@/components/time'
 import { Table } from '@/components/table'
+import { useAction, useFormAction } from '@/components/action'
+import { ActionForm } from '@/components/action-form'
 import { useText } from '@/text'
-import { system } from './entry'
 import { programOf } from './program'
 import { Keys } from './keys'
 
@@ -27,35 +27,33 @@ export default function Accounts() {
   const keys = useGet('/auth/keys')
   const sessions = useGet('/auth/tokens')
   return (
-    <>
-      <Answer
-        question={t.question}
-        actions={
-          <LinkButton kind="primary" icon="plus" needs="admin" to="/system/users/new">
-            {t.addUser}
-          </LinkButton>
-        }
+    <Page
+      question={t.question}
+      actions={
+        <LinkButton kind="primary" icon="plus" needs="admin" to="/system/users/new">
+          {t.addUser}
+        </LinkButton>
+      }
+      answer={<Sentence users={users.data?.data} keys={keys.data?.data} />}
+    >
+      <LoadedSection
+        title={t.users}
+        query={users}
+        empty={<Empty command="gatewayd user add --username anna --role admin">{t.noUsers}</Empty>}
       >
-        <Sentence users={users.data?.data} keys={keys.data?.data} />
-      </Answer>
-      <Tabs entry={system} />
-      <Section title={t.users}>
-        <Loaded
-          query={users}
-          isEmpty={(list) => list.length === 0}
-          empty={<Empty command="gatewayd user add --username anna --role admin">{t.noUsers}</Empty>}
-        >
-          {(list) => <Users users={list} />}
-        </Loaded>
-      </Section>
+        {(list) => <Users users={list} />}
+      </LoadedSection>
       {status?.auth === 'session' ? <ChangePassword /> : null}
       <Keys query={keys} />
-      <Section title={t.sessions} hint={t.sessionsHint}>
-        <Loaded query={sessions} isEmpty={(list) => list.length === 0} empty={<Empty>{t.noSessions}</Empty>}>
-          {(list) => <Sessions sessions={list} />}
-        </Loaded>
-      </Section>
-    </>
+      <LoadedSection
+        title={t.sessions}
+        hint={t.sessionsHint}
+        query={sessions}
+        empty={<Empty>{t.noSessions}</Empty>}
+      >
+        {(list) => <Sessions sessions={list} />}
+      </LoadedSection>
+    </Page>
   )
 }
 
@@ -104,7 +102,7 @@ function Users({ users }: { users: Schemas['UserView'][] }) {
             </>
           ),
         },
-        { head: t.role, cell: (user) => text.common.roles[user.role] ?? user.role },
+        { head: t.role, cell: (user) => text.common.roles[user.role] },
         {
           head: t.state,
           cell: (user) =>
@@ -126,34 +124,26 @@ function ChangePassword() {
   const { status } = useCaller()
   const [current, setCurrent] = useState('')
   const [next, setNext] = useState('')
-  const change = useChange(() =>
-    call(
-      client.POST('/auth/change-password', {
-        body: { username: status?.user ?? null, current_password: current, new_password: next },
-      }),
-    ),
+  const change = useFormAction(
+    () =>
+      call(
+        client.POST('/auth/change-password', {
+          body: { username: status?.user ?? null, current_password: current, new_password: next },
+        }),
+      ),
+    () => {
+      setCurrent('')
+      setNext('')
+      return t.changed
+    },
   )
-  const error = change.error instanceof ApiError ? change.error : null
   return (
     <Section title={t.change}>
-      <form
-        className="form"
-        onSubmit={(event) => {
-          event.preventDefault()
-          change.mutate(undefined, {
-            onSuccess: () => {
-              setCurrent('')
-              setNext('')
-              say(t.changed)
-            },
-          })
-        }}
-      >
-        {change.error ? <Failure error={change.error} /> : null}
+      <ActionForm of={change} onSubmit={() => change.run()} word={t.change} kind="plain">
         <PasswordField
           label={t.current}
           value={current}
-          error={error?.of('current_password')}
+          error={change.of('current_password')}
           onChange={setCurrent}
           required
         />
@@ -161,17 +151,12 @@ function ChangePassword() {
           label={t.next}
           hint={t.passwordHint}
           value={next}
-          error={error?.of('new_password')}
+          error={change.of('new_password')}
           onChange={setNext}
           fresh
           required
         />
-        <div className="btns">
-          <Button submit busy={change.isPending}>
-            {t.change}
-          </Button>
-        </div>
-      </form>
+      </ActionForm>
     </Section>
   )
 }
@@ -179,8 +164,9 @@ function ChangePassword() {
 function Sessions({ sessions }: { sessions: Schemas['SessionView'][] }) {
   const text = useText()
   const t = text.system.accounts
-  const end = useChange((id: string) =>
-    call(client.DELETE('/auth/tokens/{id}', { params: { path: { id } } })),
+  const end = useAction(
+    (id: string) => call(client.DELETE('/auth/tokens/{id}', { params: { path: { id } } })),
+    () => t.ended,
   )
   return (
     <Table
@@ -212,10 +198,7 @@ function Sessions({ sessions }: { sessions: Schemas['SessionView'][] }) {
         {
           numeric: true,
           cell: (session) => (
-            <Button
-              size="small"
-              onClick={() => end.mutate(session.id, { onSuccess: () => say(t.ended), onError: sayError })}
-            >
+            <Button size="small" onClick={() => end.run(session.id)}>
               {t.end}
             </Button>
           ),

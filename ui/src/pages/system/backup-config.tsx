@@ -1,11 +1,10 @@
 // Schedule, target and passphrase of backups.
 
 import type { Schemas } from '@/api/client'
-import { Button } from '@/components/button'
 import type { Edit } from '@/components/edit'
-import { FormErrors } from '@/components/form'
 import { FieldList } from '@/components/form-fields'
 import { resource, useObjectEdit } from '@/components/resource'
+import { ActionForm } from '@/components/action-form'
 import { useText } from '@/text'
 
 type Config = Schemas['BackupConfig']
@@ -79,18 +78,14 @@ export function BackupConfig({ config, etag, zone }: Props) {
   const edit = useObjectEdit(backupConfig, { data: config, etag }, { key: 'backup' })
   const { draft, of } = edit
   return (
-    <form
+    <ActionForm
+      of={edit}
       className="form form--2"
-      onSubmit={(event) => {
-        event.preventDefault()
-        edit.submit()
-      }}
+      onSubmit={edit.submit}
+      word={text.common.save}
+      kind="plain"
+      needs="admin"
     >
-      {edit.error ? (
-        <div className="wide">
-          <FormErrors edit={edit} />
-        </div>
-      ) : null}
       <FieldList
         draft={draft}
         error={of}
@@ -113,13 +108,8 @@ export function BackupConfig({ config, etag, zone }: Props) {
           },
         ]}
       />
-      <div className="btns wide">
-        <Button submit needs="admin" busy={edit.busy}>
-          {text.common.save}
-        </Button>
-      </div>
       {edit.dialog}
-    </form>
+    </ActionForm>
   )
 }
 

@@ -1,81 +1,70 @@
 // Backups: how fresh the last one is, where they go, and exports by hand.
 
 import { call, client, type Schemas } from '@/api/client'
-import { useChange, useGet } from '@/api/query'
-import { say, sayError } from '@/session/toasts'
-import { Answer, Tabs } from '@/components/answer'
+import { useGet } from '@/api/query'
+import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
-import { Empty, Loaded, Section } from '@/components/section'
+import { LoadedSection, Empty } from '@/components/section'
 import { StateWord } from '@/components/state'
 import { Age, Clock, useAge } from '@/components/time'
 import { Table } from '@/components/table'
+import { TwoLines } from '@/components/two-lines'
+import { useAction } from '@/components/action'
 import { useText } from '@/text'
 import { formatBytes, formatTime } from '@/text/format'
 import { BackupConfig } from './backup-config'
 import { Export } from './export'
 import { Import } from './import'
-import { system } from './entry'
 
 export default function Backups() {
   const text = useText()
   const t = text.system.backups
   const status = useGet('/backup/status')
   const config = useGet('/backup/config', {}, { every: false })
-  const run = useChange(() => call(client.POST('/backup/run')))
+  const run = useAction(
+    () => call(client.POST('/backup/run')),
+    (data) => (data.result === 'ok' ? t.ran(data.name) : (data.error ?? t.runFailed)),
+  )
   return (
-    <>
-      <Answer
-        question={t.question}
-        actions={
-          <Button
-            kind="primary"
-            needs="admin"
-            busy={run.isPending || Boolean(status.data?.data.running_since)}
-            onClick={() =>
-              run.mutate(undefined, {
-                onSuccess: ({ data, warnings }) =>
-                  say(data.result === 'ok' ? t.ran(data.name) : (data.error ?? t.runFailed), warnings),
-                onError: sayError,
-              })
-            }
-          >
-            {t.run}
-          </Button>
-        }
-      >
-        {status.data ? <Sentence status={status.data.data} /> : text.common.loading}
-      </Answer>
-      <Tabs entry={system} />
-      <Section title={t.status}>
-        <Loaded query={status} lines={4}>
-          {(value) => <Target status={value} />}
-        </Loaded>
-      </Section>
+    <Page
+      question={t.question}
+      actions={
+        <Button
+          kind="primary"
+          needs="admin"
+          busy={run.busy || Boolean(status.data?.data.running_since)}
+          onClick={() => run.run()}
+        >
+          {t.run}
+        </Button>
+      }
+      answer={status.data ? <Sentence status={status.data.data} /> : text.common.loading}
+    >
+      <LoadedSection title={t.status} query={status} lines={4}>
+        {(value) => <Target status={value} />}
+      </LoadedSection>
       <div className="pair">
         <Export />
         <Import />
       </div>
-      <Section title={t.config}>
-        <Loaded query={config} lines={6}>
-          {(value) => (
-            <BackupConfig
-              config={value}
-              etag={config.data?.etag ?? null}
-              zone={status.data?.data.time_zone ?? '-'}
-            />
-          )}
-        </Loaded>
-      </Section>
-      <Section title={t.history}>
-        <Loaded
-          query={status}
-          isEmpty={(value) => value.history.length === 0}
-          empty={<Empty>{t.noRuns}</Empty>}
-        >
-          {(value) => <History runs={value.history} />}
-        </Loaded>
-      </Section>
-    </>
+      <LoadedSection title={t.config} query={config} lines={6}>
+        {(value) => (
+          <BackupConfig
+            config={value}
+            etag={config.data?.etag ?? null}
+            zone={status.data?.data.time_zone ?? '-'}
+          />
+        )}
+      </LoadedSection>
+      <LoadedSection
+        title={t.history}
+        query={status}
+        isEmpty={(value) => value.history.length === 0}
+        empty={<Empty>{t.noRuns}</Empty>}
+      >
+        {(value) => <History runs={value.history} />}
+      </LoadedSection>
+    </Page>
   )
 }
 
@@ -141,25 +130,23 @@ function History({ runs }: { runs: Schemas['BackupRun'][] }) {
           head: t.name,
           bare: true,
           cell: (run) => (
-            <span className="two">
+            <TwoLines second={run.target}>
               <span className="med">{run.name || '-'}</span>
-              <small>{run.target}</small>
-            </span>
+            </TwoLines>
           ),
         },
-        { head: t.trigger, cell: (run) => t.triggers[run.trigger] ?? run.trigger },
+        { head: t.trigger, cell: (run) => t.triggers[run.trigger] },
         { head: t.size, numeric: true, cell: (run) => (run.size === null ? '-' : formatBytes(run.size)) },
         {
           head: t.result,
           cell: (run) => (
-            <span className="two">
+            <TwoLines second={(run.error ?? run.warning) ? (run.error ?? run.warning) : null}>
               {run.result === 'ok' ? (
                 <StateWord state="ok">{t.ok}</StateWord>
               ) : (
                 <StateWord state="degraded">{run.result === 'failed' ? t.bad : run.result}</StateWord>
               )}
-              {(run.error ?? run.warning) ? <small>{run.error ?? run.warning}</small> : null}
-            </span>
+            </TwoLines>
           ),
         },
       ]}

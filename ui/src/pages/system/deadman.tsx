@@ -1,23 +1,21 @@
 // The dead-man switch.
 
 import { useState } from 'react'
-import { ApiError, call, client, type Schemas } from '@/api/client'
-import { useChange } from '@/api/query'
-import { say } from '@/session/toasts'
-import { Button } from '@/components/button'
+import { call, client, type Schemas } from '@/api/client'
 import { Confirm } from '@/components/confirm'
 import { useDraft } from '@/components/draft'
 import { FieldList } from '@/components/form-fields'
-import { Failure } from '@/components/section'
 import { StateWord } from '@/components/state'
 import { Age } from '@/components/time'
+import { useFormAction } from '@/components/action'
+import { ActionForm } from '@/components/action-form'
 import { useText } from '@/text'
 import { formatTime } from '@/text/format'
 
 type Status = Schemas['DeadmanStatus']
 type Form = { enabled: boolean; hours: string; level: Schemas['WipeLevelInput'] }
 
-const LEVELS = ['soft', 'medium', 'hard']
+const LEVELS: Schemas['WipeLevel'][] = ['soft', 'medium', 'hard']
 
 export function Deadman({ status }: { status: Status }) {
   const text = useText()
@@ -29,54 +27,41 @@ export function Deadman({ status }: { status: Status }) {
   })
   const [asking, setAsking] = useState(false)
   const { enabled, hours, level } = draft.value
-  const save = useChange(() =>
-    call(client.PUT('/system/deadman', { body: { enabled, hours: Number(hours), level } })),
+  const save = useFormAction(
+    () => call(client.PUT('/system/deadman', { body: { enabled, hours: Number(hours), level } })),
+    (data) => {
+      draft.replace({ enabled: data.enabled, hours: String(data.hours), level: data.level })
+      setAsking(false)
+      return text.common.saved
+    },
   )
-  const error = save.error instanceof ApiError ? save.error : undefined
-  const submit = () =>
-    save.mutate(undefined, {
-      onSuccess: ({ data, warnings }) => {
-        draft.replace({ enabled: data.enabled, hours: String(data.hours), level: data.level })
-        setAsking(false)
-        say(text.common.saved, warnings)
-      },
-    })
   return (
     <>
       <Facts status={status} />
-      <form
+      <ActionForm
         className="form form--2"
-        onSubmit={(event) => {
-          event.preventDefault()
-          if (enabled) setAsking(true)
-          else submit()
-        }}
+        of={save}
+        onSubmit={() => (enabled ? setAsking(true) : save.run())}
+        word={text.common.save}
+        kind="plain"
+        needs="admin"
+        disabled={!draft.dirty}
       >
-        {save.error ? (
-          <div className="wide">
-            <Failure error={save.error} />
-          </div>
-        ) : null}
         <FieldList
           draft={draft}
-          error={(path) => error?.of(path)}
+          error={save.of}
           fields={[
             { field: 'hours', kind: 'number', label: t.hours, min: 1, max: 8760, required: true },
             {
               field: 'level',
               kind: 'choice',
               label: t.level,
-              options: LEVELS.map((each) => [each, t.levels[each] ?? each]),
+              options: LEVELS.map((each) => [each, t.levels[each]]),
             },
             { field: 'enabled', kind: 'check', wide: true, label: t.enabled },
           ]}
         />
-        <div className="btns wide">
-          <Button submit needs="admin" busy={save.isPending} disabled={!draft.dirty}>
-            {text.common.save}
-          </Button>
-        </div>
-      </form>
+      </ActionForm>
       <Confirm
         open={asking}
         onClose={() => setAsking(false)}
@@ -84,9 +69,9 @@ export function Deadman({ status }: { status: Status }) {
         consequence={t.armConsequence(Number(hours), level)}
         name={t.armName}
         action={t.arm}
-        busy={save.isPending}
+        busy={save.busy}
         error={save.error}
-        onConfirm={submit}
+        onConfirm={() => save.run()}
       />
     </>
   )

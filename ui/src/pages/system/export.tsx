@@ -9,7 +9,8 @@ import { Button } from '@/components/button'
 import { download, fileName } from '@/components/download'
 import { TextField } from '@/components/fields'
 import { PasswordField } from '@/components/password-field'
-import { Failure, Section } from '@/components/section'
+import { Section } from '@/components/section'
+import { ActionForm } from '@/components/action-form'
 import { useText } from '@/text'
 
 /** Fetches the encrypted export and stores it as a file. */
@@ -95,15 +96,16 @@ export function EncryptedExport({ host, hint, primary = false, onDone }: Encrypt
     }
   }
   return (
-    <form
-      className="form"
-      onSubmit={(event) => {
-        event.preventDefault()
-        void submit()
-      }}
+    <ActionForm
+      of={{ busy, error }}
+      onSubmit={() => void submit()}
+      word={t.downloadEncrypted}
+      kind={primary ? 'primary' : 'plain'}
+      icon="download"
+      needs="admin"
+      disabled={passphrase === '' || passphrase !== repeated}
     >
       {hint ? <p className="mid">{hint}</p> : null}
-      {error ? <Failure error={error} /> : null}
       <PasswordField
         label={t.exportPassphrase}
         hint={t.passphraseHint}
@@ -121,18 +123,6 @@ export function EncryptedExport({ host, hint, primary = false, onDone }: Encrypt
         onChange={setRepeated}
         required
       />
-      <div className="btns">
-        <Button
-          kind={primary ? 'primary' : 'plain'}
-          icon="download"
-          submit
-          needs="admin"
-          busy={busy}
-          disabled={passphrase === '' || passphrase !== repeated}
-        >
-          {t.downloadEncrypted}
-        </Button>
-      </div>
-    </form>
+    </ActionForm>
   )
 }

@@ -8,7 +8,8 @@ import { Button } from '@/components/button'
 import { Confirm } from '@/components/confirm'
 import { Field, Select } from '@/components/fields'
 import { PasswordField } from '@/components/password-field'
-import { Failure, Section } from '@/components/section'
+import { Section } from '@/components/section'
+import { ActionForm } from '@/components/action-form'
 import { useText } from '@/text'
 import { readExport, type ExportFile } from './export-file'
 import { PlanResult } from './plan-result'
@@ -33,13 +34,24 @@ export function Import() {
   }
   return (
     <Section title={t.imports} hint={t.importsHint}>
-      <form
-        className="form"
-        onSubmit={(event) => {
-          event.preventDefault()
+      <ActionForm
+        of={{ busy: check.isPending, error: check.error }}
+        onSubmit={() => {
           apply.reset()
+
           if (file) check.mutate(file)
         }}
+        word={t.check}
+        kind="plain"
+        needs="admin"
+        disabled={!file}
+        buttons={
+          found?.valid && !done ? (
+            <Button kind="primary" needs="admin" onClick={() => setAsking(true)}>
+              {t.import}
+            </Button>
+          ) : null
+        }
       >
         <FileField onForget={forget} onRead={setFile} />
         <HowToRead
@@ -55,18 +67,7 @@ export function Import() {
             setMode(chosen)
           }}
         />
-        {check.error ? <Failure error={check.error} /> : null}
-        <div className="btns">
-          <Button submit needs="admin" busy={check.isPending} disabled={!file}>
-            {t.check}
-          </Button>
-          {found?.valid && !done ? (
-            <Button kind="primary" needs="admin" onClick={() => setAsking(true)}>
-              {t.import}
-            </Button>
-          ) : null}
-        </div>
-      </form>
+      </ActionForm>
       {done ? <PlanResult result={done} title={t.imported} /> : found ? <PlanResult result={found} /> : null}
       {found && file ? (
         <ConfirmImport
@@ -120,7 +121,7 @@ function HowToRead({ encrypted, passphrase, mode, onType, onChoose }: ReadProps)
       <Select<Mode>
         label={t.mode}
         value={mode}
-        options={(['merge', 'replace'] as const).map((each) => [each, t.modes[each] ?? each] as const)}
+        options={(['merge', 'replace'] as const).map((each) => [each, t.modes[each]] as const)}
         onChange={onChoose}
       />
     </>

@@ -1,13 +1,12 @@
 // Key exchange of TLS sessions: the mode, and what was negotiated.
 
 import { call, client, type Schemas } from '@/api/client'
-import { useChange } from '@/api/query'
 import { useCaller } from '@/session/caller'
 import { mayDo } from '@/session/roles'
-import { say, sayError } from '@/session/toasts'
 import { Select } from '@/components/fields'
 import { StateWord } from '@/components/state'
 import { Table } from '@/components/table'
+import { useAction } from '@/components/action'
 import { useText } from '@/text'
 import { formatNumber } from '@/text/format'
 
@@ -15,7 +14,10 @@ export function KeyExchange({ status }: { status: Schemas['PqCrypto'] }) {
   const text = useText()
   const t = text.system.security
   const { role } = useCaller()
-  const set = useChange((mode: Schemas['PqMode']) => call(client.PUT('/pq-crypto', { body: { mode } })))
+  const set = useAction(
+    (mode: Schemas['PqMode']) => call(client.PUT('/pq-crypto', { body: { mode } })),
+    () => text.common.saved,
+  )
   const inbound = Object.entries(status.inbound.sessions)
   return (
     <>
@@ -23,16 +25,11 @@ export function KeyExchange({ status }: { status: Schemas['PqCrypto'] }) {
         <Select
           label={t.mode}
           value={status.mode}
-          disabled={set.isPending || !mayDo(role, 'admin')}
+          disabled={set.busy || !mayDo(role, 'admin')}
           options={(['default', 'preferred', 'required'] as const).map(
-            (mode) => [mode, t.modes[mode] ?? mode] as const,
+            (mode) => [mode, t.modes[mode]] as const,
           )}
-          onChange={(mode) =>
-            set.mutate(mode, {
-              onSuccess: ({ warnings }) => say(text.common.saved, warnings),
-              onError: sayError,
-            })
-          }
+          onChange={(mode) => set.run(mode)}
         />
       </div>
       <dl className="facts">

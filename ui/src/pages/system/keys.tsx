@@ -2,18 +2,20 @@
 
 import { useState } from 'react'
 import type { UseQueryResult } from '@tanstack/react-query'
-import { ApiError, call, client, type Answer, type Schemas } from '@/api/client'
-import { useChange } from '@/api/query'
-import { say } from '@/session/toasts'
+import { call, client, type Answer, type Schemas } from '@/api/client'
 import { Button } from '@/components/button'
 import { Command } from '@/components/command'
 import { Confirm } from '@/components/confirm'
-import { ErrorSummary, Select, TextArea, TextField } from '@/components/fields'
+import { Select, TextArea, TextField } from '@/components/fields'
 import { useFirstField } from '@/components/first-field'
-import { Empty, Failure, Loaded, Section } from '@/components/section'
+import { Empty, Loaded, Section } from '@/components/section'
 import { StateWord } from '@/components/state'
 import { Age, Clock } from '@/components/time'
 import { Table } from '@/components/table'
+import { TwoLines } from '@/components/two-lines'
+import { useFormAction } from '@/components/action'
+import { ActionForm } from '@/components/action-form'
+import { wordsOf } from '@/components/form'
 import { useText } from '@/text'
 
 type Key = Schemas['KeyView']
@@ -25,8 +27,12 @@ export function Keys({ query }: { query: UseQueryResult<Answer<Key[]>> }) {
   const [adding, setAdding] = useState(false)
   const [made, setMade] = useState<Schemas['CreatedKey']>()
   const [revoking, setRevoking] = useState<Key>()
-  const revoke = useChange((id: string) =>
-    call(client.DELETE('/auth/keys/{id}', { params: { path: { id } } })),
+  const revoke = useFormAction(
+    ({ id }: Key) => call(client.DELETE('/auth/keys/{id}', { params: { path: { id } } })),
+    (_, { name }) => {
+      setRevoking(undefined)
+      return text.common.deleted(name)
+    },
   )
   return (
     <Section
@@ -38,17 +44,7 @@ export function Keys({ query }: { query: UseQueryResult<Answer<Key[]>> }) {
         </Button>
       }
     >
-      {made ? (
-        <div className="once" role="status">
-          <p className="strong">{t.once}</p>
-          <Command>{made.key}</Command>
-          <div className="btns">
-            <Button kind="primary" onClick={() => setMade(undefined)}>
-              {t.stored}
-            </Button>
-          </div>
-        </div>
-      ) : null}
+      {made ? <KeyShown made={made} onStored={() => setMade(undefined)} /> : null}
       {adding ? (
         <NewKey
           onClose={() => setAdding(false)}
@@ -58,7 +54,7 @@ export function Keys({ query }: { query: UseQueryResult<Answer<Key[]>> }) {
           }}
         />
       ) : null}
-      <Loaded query={query} isEmpty={(list) => list.length === 0} empty={<Empty>{t.noKeys}</Empty>}>
+      <Loaded query={query} empty={<Empty>{t.noKeys}</Empty>}>
         {(list) => <KeyTable keys={list} onRevoke={setRevoking} />}
       </Loaded>
       {revoking ? (
@@ -69,19 +65,28 @@ export function Keys({ query }: { query: UseQueryResult<Answer<Key[]>> }) {
           consequence={t.keyConsequence}
           name={revoking.name}
           action={t.revoke}
-          busy={revoke.isPending}
+          busy={revoke.busy}
           error={revoke.error}
-          onConfirm={() =>
-            revoke.mutate(revoking.id, {
-              onSuccess: () => {
-                say(text.common.deleted(revoking.name))
-                setRevoking(undefined)
-              },
-            })
-          }
+          onConfirm={() => revoke.run(revoking)}
         />
       ) : null}
     </Section>
+  )
+}
+
+/** The key itself, which is shown once. */
+function KeyShown({ made, onStored }: { made: Schemas['CreatedKey']; onStored: () => void }) {
+  const t = useText().system.accounts
+  return (
+    <div className="once" role="status">
+      <p className="strong">{t.once}</p>
+      <Command>{made.key}</Command>
+      <div className="btns">
+        <Button kind="primary" onClick={onStored}>
+          {t.stored}
+        </Button>
+      </div>
+    </div>
   )
 }
 
@@ -95,12 +100,9 @@ function KeyTable({ keys, onRevoke }: { keys: Key[]; onRevoke: (key: Key) => voi
       id={(key) => key.id}
       columns={[
         { head: t.keyName, bare: true, className: 'med', cell: (key) => key.name },
-        { head: t.role, cell: (key) => text.common.roles[key.role] ?? key.role },
+        { head: t.role, cell: (key) => text.common.roles[key.role] },
         { head: t.begins, cell: (key) => <code>{key.prefix}</code> },
-        {
-          head: t.networks,
-          cell: (key) => (key.cidrs.length > 0 ? key.cidrs.join(', ') : t.anyNetwork),
-        },
+        { head: t.networks, cell: (key) => (key.cidrs.length > 0 ? key.cidrs.join(', ') : t.anyNetwork) },
         {
           head: t.expires,
           cell: (key) => (
@@ -112,14 +114,7 @@ function KeyTable({ keys, onRevoke }: { keys: Key[]; onRevoke: (key: Key) => voi
         },
         {
           head: t.createdBy,
-          cell: (key) => (
-            <span className="two">
-              <span>{key.created_by}</span>
-              <small>
-                <Age time={key.created_at} />
-              </small>
-            </span>
-          ),
+          cell: (key) => <TwoLines second={<Age time={key.created_at} />}>{key.created_by}</TwoLines>,
         },
         {
           numeric: true,
@@ -134,6 +129,10 @@ function KeyTable({ keys, onRevoke }: { keys: Key[]; onRevoke: (key: Key) => voi
   )
 }
 
+const ROLES = ['admin', 'operator', 'viewer', 'diagnostics'] as const
+
+const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString()
+
 interface NewKeyProps {
   onClose: () => void
   onMade: (key: Schemas['CreatedKey']) => void
@@ -147,41 +146,31 @@ function NewKey({ onClose, onMade }: NewKeyProps) {
   const [role, setRole] = useState<Role>('viewer')
   const [days, setDays] = useState('')
   const [cidrs, setCidrs] = useState('')
-  const create = useChange(() =>
-    call(
-      client.POST('/auth/keys', {
-        body: {
-          name,
-          role,
-          expires_at: days ? new Date(Date.now() + Number(days) * 86_400_000).toISOString() : null,
-          cidrs: cidrs
-            .split(/[\s,]+/)
-            .map((cidr) => cidr.trim())
-            .filter(Boolean),
-        },
-      }),
-    ),
+  const create = useFormAction(
+    () =>
+      call(
+        client.POST('/auth/keys', {
+          body: { name, role, expires_at: days ? inDays(Number(days)) : null, cidrs: wordsOf(cidrs) },
+        }),
+      ),
+    (data) => onMade(data),
   )
-  const error = create.error instanceof ApiError ? create.error : undefined
   return (
-    <form
-      ref={form}
-      className="form"
-      onSubmit={(event) => {
-        event.preventDefault()
-        create.mutate(undefined, { onSuccess: ({ data }) => onMade(data) })
-      }}
+    <ActionForm
+      formRef={form}
+      of={create}
+      onSubmit={() => create.run()}
+      word={t.createKey}
+      needs="admin"
+      onCancel={onClose}
     >
-      {error ? <ErrorSummary error={error} /> : create.error ? <Failure error={create.error} /> : null}
-      <TextField label={t.keyName} value={name} error={error?.of('name')} onChange={setName} required />
+      <TextField label={t.keyName} value={name} error={create.of('name')} onChange={setName} required />
       <Select<Role>
         label={t.role}
         hint={t.rights[role]}
         value={role}
-        error={error?.of('role')}
-        options={(['admin', 'operator', 'viewer', 'diagnostics'] as const).map(
-          (each) => [each, text.common.roles[each] ?? each] as const,
-        )}
+        error={create.of('role')}
+        options={ROLES.map((each) => [each, text.common.roles[each]] as const)}
         onChange={setRole}
       />
       <TextField
@@ -191,7 +180,7 @@ function NewKey({ onClose, onMade }: NewKeyProps) {
         min={1}
         max={36_500}
         value={days}
-        error={error?.of('expires_at')}
+        error={create.of('expires_at')}
         onChange={setDays}
       />
       <TextArea
@@ -199,17 +188,9 @@ function NewKey({ onClose, onMade }: NewKeyProps) {
         hint={t.cidrsHint}
         rows={2}
         value={cidrs}
-        error={error?.fields.find((field) => field.path.startsWith('cidrs'))?.message}
+        error={create.of('cidrs')}
         onChange={setCidrs}
       />
-      <div className="btns">
-        <Button kind="primary" submit needs="admin" busy={create.isPending}>
-          {t.createKey}
-        </Button>
-        <Button kind="ghost" onClick={onClose}>
-          {text.common.cancel}
-        </Button>
-      </div>
-    </form>
+    </ActionForm>
   )
 }

@@ -28,7 +28,7 @@ export function PlanChanges({ result, headings }: Props) {
           <li key={`${change.type} ${change.id} ${change.op}`}>
             <span>
               <span className="dim">{change.type.replaceAll('_', ' ')}</span>{' '}
-              <span className="med">{change.name}</span> {t.ops[change.op] ?? change.op}
+              <span className="med">{change.name}</span> {t.ops[change.op]}
             </span>
             {change.op === 'update' ? (
               <FieldDiffTable name={change.name} diff={change.diff} headings={headings} />

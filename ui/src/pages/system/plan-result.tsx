@@ -37,17 +37,7 @@ export function PlanResult({ result, title, preview = false, headings }: Props) 
       )}
     >
       {result.valid ? null : <p className="strong">{t.invalid}</p>}
-      {result.errors.length > 0 ? (
-        <div className="err" role="alert">
-          <ul>
-            {result.errors.map((error) => (
-              <li key={`${error.path} ${error.rule}`}>
-                <code>{error.path}</code> <span lang="en">{error.message}</span>
-              </li>
-            ))}
-          </ul>
-        </div>
-      ) : null}
+      {result.errors.length > 0 ? <Errors errors={result.errors} /> : null}
       {result.warnings.length > 0 ? (
         <ul className="rows">
           {groupWarnings(result.warnings).map(({ message, paths }) => (
@@ -143,5 +133,19 @@ function Dataplane({ plan }: { plan: Schemas['PlanDiff'] }) {
         ))}
       </div>
     </details>
+  )
+}
+
+function Errors({ errors }: { errors: Schemas['PlanResult']['errors'] }) {
+  return (
+    <div className="err" role="alert">
+      <ul>
+        {errors.map((error) => (
+          <li key={`${error.path} ${error.rule}`}>
+            <code>{error.path}</code> <span lang="en">{error.message}</span>
+          </li>
+        ))}
+      </ul>
+    </div>
   )
 }

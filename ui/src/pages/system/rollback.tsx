@@ -4,13 +4,13 @@ import { useState } from 'react'
 import { useQuery } from '@tanstack/react-query'
 import { call, client, type Schemas } from '@/api/client'
 import { live } from '@/api/live'
-import { SLOW, useChange } from '@/api/query'
-import { say } from '@/session/toasts'
+import { SLOW } from '@/api/query'
 import { Button } from '@/components/button'
 import { Confirm } from '@/components/confirm'
 import { Check } from '@/components/fields'
 import { Loaded, Section } from '@/components/section'
 import { useAge } from '@/components/time'
+import { useFormAction } from '@/components/action'
 import { useText } from '@/text'
 import { formatTime } from '@/text/format'
 import { changedOf, PlanChanges } from './plan-changes'
@@ -111,14 +111,20 @@ function Question({ snapshot, preview, onClose, onDone }: QuestionProps) {
   const t = text.system.snapshots
   const age = useAge(snapshot.created_at)
   const [confirmed, setConfirmed] = useState(true)
-  const rollback = useChange(() =>
-    call(
-      client.POST('/rollback', {
-        // A change in between refuses the rollback: what is confirmed is what was shown.
-        headers: { 'If-Match': `"${preview.revision}"` },
-        body: { snapshot: snapshot.name, confirm_timeout_sec: confirmed ? CONFIRM : 0 },
-      }),
-    ),
+  const rollback = useFormAction(
+    () =>
+      call(
+        client.POST('/rollback', {
+          // A change in between refuses the rollback: what is confirmed is what was shown.
+          headers: { 'If-Match': `"${preview.revision}"` },
+          body: { snapshot: snapshot.name, confirm_timeout_sec: confirmed ? CONFIRM : 0 },
+        }),
+      ),
+    (data) => {
+      onClose()
+      onDone(data)
+      return t.done(snapshot.name)
+    },
   )
   return (
     <Confirm
@@ -129,17 +135,9 @@ function Question({ snapshot, preview, onClose, onDone }: QuestionProps) {
       consequence={t.consequence(formatTime(snapshot.created_at, 'long'), age)}
       name={snapshot.name}
       action={t.rollback}
-      busy={rollback.isPending}
+      busy={rollback.busy}
       error={rollback.error}
-      onConfirm={() =>
-        rollback.mutate(undefined, {
-          onSuccess: ({ data, warnings }) => {
-            say(t.done(snapshot.name), warnings)
-            onClose()
-            onDone(data)
-          },
-        })
-      }
+      onConfirm={() => rollback.run()}
     >
       <p className="med">{wordsOf(preview, t)}</p>
       {changedOf(preview).length + preview.settings.length > 0 ? (

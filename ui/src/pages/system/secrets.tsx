@@ -1,15 +1,14 @@
 // Encryption of the stored secrets, and its passphrase.
 
 import { useState } from 'react'
-import { ApiError, call, client, type Schemas } from '@/api/client'
-import { useChange } from '@/api/query'
-import { say } from '@/session/toasts'
+import { call, client, type Schemas } from '@/api/client'
 import { Button } from '@/components/button'
 import { Confirm } from '@/components/confirm'
 import { TextField } from '@/components/fields'
 import { PasswordField } from '@/components/password-field'
-import { Failure } from '@/components/section'
 import { StateWord } from '@/components/state'
+import { useFormAction } from '@/components/action'
+import { ActionForm } from '@/components/action-form'
 import { useText } from '@/text'
 
 type Status = Schemas['EncryptionStatus']
@@ -17,7 +16,13 @@ type Status = Schemas['EncryptionStatus']
 export function Secrets({ status }: { status: Status }) {
   const t = useText().system.security
   const [clearing, setClearing] = useState(false)
-  const clear = useChange(() => call(client.POST('/secrets/clear-passphrase')))
+  const clear = useFormAction(
+    () => call(client.POST('/secrets/clear-passphrase')),
+    () => {
+      setClearing(false)
+      return t.cleared
+    },
+  )
   return (
     <>
       <Facts status={status} />
@@ -34,16 +39,9 @@ export function Secrets({ status }: { status: Status }) {
         consequence={t.clearConsequence(status.total_secrets)}
         name={t.clearName}
         action={t.clear}
-        busy={clear.isPending}
+        busy={clear.busy}
         error={clear.error}
-        onConfirm={() =>
-          clear.mutate(undefined, {
-            onSuccess: ({ warnings }) => {
-              setClearing(false)
-              say(t.cleared, warnings)
-            },
-          })
-        }
+        onConfirm={() => clear.run()}
       />
     </>
   )
@@ -74,7 +72,7 @@ function Facts({ status }: { status: Status }) {
         )}
       </dd>
       <dt>{t.source}</dt>
-      <dd>{t.sources[status.passphrase] ?? status.passphrase}</dd>
+      <dd>{t.sources[status.passphrase]}</dd>
     </dl>
   )
 }
@@ -83,30 +81,36 @@ function PassphraseForm({ encrypted, onClear }: { encrypted: boolean; onClear: (
   const t = useText().system.security
   const [passphrase, setPassphrase] = useState('')
   const [repeated, setRepeated] = useState('')
-  const set = useChange(() => call(client.POST('/secrets/set-passphrase', { body: { passphrase } })))
-  const error = set.error instanceof ApiError ? set.error : undefined
-  const submit = () =>
-    set.mutate(undefined, {
-      onSuccess: ({ warnings }) => {
-        setPassphrase('')
-        setRepeated('')
-        say(t.wasSet, warnings)
-      },
-    })
+  const set = useFormAction(
+    () => call(client.POST('/secrets/set-passphrase', { body: { passphrase } })),
+    () => {
+      setPassphrase('')
+      setRepeated('')
+      return t.wasSet
+    },
+  )
+  const submit = () => set.run()
   return (
-    <form
-      className="form"
-      onSubmit={(event) => {
-        event.preventDefault()
-        submit()
-      }}
+    <ActionForm
+      of={set}
+      onSubmit={submit}
+      word={t.set}
+      kind="plain"
+      needs="admin"
+      disabled={passphrase === '' || passphrase !== repeated}
+      buttons={
+        encrypted ? (
+          <Button kind="ghost" needs="admin" onClick={onClear}>
+            {t.clear}
+          </Button>
+        ) : null
+      }
     >
-      {set.error ? <Failure error={set.error} /> : null}
       <PasswordField
         label={t.newPassphrase}
         hint={t.passphraseHint}
         value={passphrase}
-        error={error?.of('passphrase')}
+        error={set.of('passphrase')}
         onChange={setPassphrase}
         fresh
         required
@@ -120,21 +124,6 @@ function PassphraseForm({ encrypted, onClear }: { encrypted: boolean; onClear: (
         onChange={setRepeated}
         required
       />
-      <div className="btns">
-        <Button
-          submit
-          needs="admin"
-          busy={set.isPending}
-          disabled={passphrase === '' || passphrase !== repeated}
-        >
-          {t.set}
-        </Button>
-        {encrypted ? (
-          <Button kind="ghost" needs="admin" onClick={onClear}>
-            {t.clear}
-          </Button>
-        ) : null}
-      </div>
-    </form>
+    </ActionForm>
   )
 }

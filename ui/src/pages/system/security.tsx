@@ -3,12 +3,11 @@
 import { isSupported } from '@/api/operations'
 import { useGet } from '@/api/query'
 import { Link } from '@/session/link'
-import { Answer, Tabs } from '@/components/answer'
-import { Loaded, Section } from '@/components/section'
+import { Page } from '@/components/answer'
+import { LoadedSection, Section } from '@/components/section'
 import { StateWord } from '@/components/state'
 import { useText } from '@/text'
 import { Deadman } from './deadman'
-import { system } from './entry'
 import { KeyExchange } from './key-exchange'
 import { Secrets } from './secrets'
 import { Wipe } from './wipe'
@@ -21,9 +20,10 @@ export default function Security() {
   const exchange = useGet('/pq-crypto')
   const sealed = secrets.data?.data
   return (
-    <>
-      <Answer question={t.question}>
-        {sealed ? (
+    <Page
+      question={t.question}
+      answer={
+        sealed ? (
           <>
             {sealed.locked ? t.locked : t.sentence(sealed.encrypted_count, sealed.total_secrets)}{' '}
             {deadman.data
@@ -34,14 +34,12 @@ export default function Security() {
           </>
         ) : (
           text.common.loading
-        )}
-      </Answer>
-      <Tabs entry={system} />
-      <Section title={t.secrets} hint={t.secretsHint}>
-        <Loaded query={secrets} lines={5}>
-          {(status) => <Secrets status={status} />}
-        </Loaded>
-      </Section>
+        )
+      }
+    >
+      <LoadedSection title={t.secrets} hint={t.secretsHint} query={secrets} lines={5}>
+        {(status) => <Secrets status={status} />}
+      </LoadedSection>
       <Section
         title={t.tls}
         actions={
@@ -52,22 +50,18 @@ export default function Security() {
       >
         <Transport />
       </Section>
-      <Section title={t.pq} hint={t.pqHint}>
-        <Loaded query={exchange} lines={5}>
-          {(status) => <KeyExchange status={status} />}
-        </Loaded>
-      </Section>
-      <Section title={t.deadman} hint={t.deadmanHint}>
-        <Loaded query={deadman} lines={4}>
-          {(status) => <Deadman status={status} />}
-        </Loaded>
-      </Section>
+      <LoadedSection title={t.pq} hint={t.pqHint} query={exchange} lines={5}>
+        {(status) => <KeyExchange status={status} />}
+      </LoadedSection>
+      <LoadedSection title={t.deadman} hint={t.deadmanHint} query={deadman} lines={4}>
+        {(status) => <Deadman status={status} />}
+      </LoadedSection>
       {isSupported('POST /system/wipe') ? (
         <Section title={t.wipe} hint={t.wipeHint}>
           <Wipe />
         </Section>
       ) : null}
-    </>
+    </Page>
   )
 }
 

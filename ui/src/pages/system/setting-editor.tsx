@@ -2,15 +2,30 @@
 
 import { useState } from 'react'
 import { ApiError, call, client } from '@/api/client'
-import { useChange, useGet } from '@/api/query'
-import { say, sayError } from '@/session/toasts'
+import { useGet } from '@/api/query'
 import { Button } from '@/components/button'
-import { Check, ErrorSummary, TextArea, TextField } from '@/components/fields'
-import { Failure } from '@/components/section'
+import { Check, TextArea, TextField } from '@/components/fields'
+import { useAction, useFormAction } from '@/components/action'
+import { ActionForm } from '@/components/action-form'
 import { useText } from '@/text'
 import { controlOf, typedOf, valueOf, type Setting } from './settings-tree'
 
 export function SettingEditor({ setting }: { setting: Setting }) {
+  return setting.apply === 'file' ? <FileSetting setting={setting} /> : <Editor setting={setting} />
+}
+
+/** A setting that only the file has. */
+function FileSetting({ setting }: { setting: Setting }) {
+  const t = useText().system.settings
+  return (
+    <div className="set">
+      <code className="value">{typedOf(setting.value, controlOf(setting.value)) || t.empty}</code>
+      <p className="dim">{t.fileOnly}</p>
+    </div>
+  )
+}
+
+function Editor({ setting }: { setting: Setting }) {
   const text = useText()
   const t = text.system.settings
   const { key } = setting
@@ -18,24 +33,20 @@ export function SettingEditor({ setting }: { setting: Setting }) {
   const [typed, setTyped] = useState(() => typedOf(setting.value, control))
   const [problem, setProblem] = useState<string>()
   const read = useGet('/settings/{key}', { path: { key } }, { every: false })
-  const save = useChange((value: unknown) =>
-    call(
-      client.PUT('/settings/{key}', {
-        params: { path: { key }, header: read.data?.etag ? { 'If-Match': read.data.etag } : {} },
-        body: { value },
-      }),
-    ),
+  const save = useFormAction(
+    (value: unknown) =>
+      call(
+        client.PUT('/settings/{key}', {
+          params: { path: { key }, header: read.data?.etag ? { 'If-Match': read.data.etag } : {} },
+          body: { value },
+        }),
+      ),
+    () => t.set(key),
   )
-  const reset = useChange(() =>
-    call(client.DELETE('/settings/{key}', { params: { path: { key }, header: {} } })),
+  const reset = useAction(
+    () => call(client.DELETE('/settings/{key}', { params: { path: { key }, header: {} } })),
+    () => t.resetDone(key),
   )
-  if (setting.apply === 'file')
-    return (
-      <div className="set">
-        <code className="value">{typedOf(setting.value, control) || t.empty}</code>
-        <p className="dim">{t.fileOnly}</p>
-      </div>
-    )
   const submit = () => {
     setProblem(undefined)
     let value: unknown
@@ -45,42 +56,28 @@ export function SettingEditor({ setting }: { setting: Setting }) {
       setProblem(t.badJson)
       return
     }
-    save.mutate(value, { onSuccess: ({ warnings }) => say(t.set(key), warnings) })
+    save.run(value)
   }
   const error = save.error instanceof ApiError ? save.error : undefined
   const wrong = problem ?? error?.fields[0]?.message
   return (
-    <form
+    <ActionForm
+      of={save}
       className="form set"
-      onSubmit={(event) => {
-        event.preventDefault()
-        submit()
-      }}
-    >
-      {error ? <ErrorSummary error={error} /> : save.error ? <Failure error={save.error} /> : null}
-      <Control name={key} control={control} typed={typed} error={wrong} onType={setTyped} />
-      <div className="btns">
-        <Button kind="primary" submit needs="operator" busy={save.isPending}>
-          {text.common.save}
-        </Button>
-        {setting.source === 'runtime' ? (
-          <Button
-            needs="operator"
-            busy={reset.isPending}
-            title={t.resetHint}
-            onClick={() =>
-              reset.mutate(undefined, {
-                onSuccess: ({ warnings }) => say(t.resetDone(key), warnings),
-                onError: sayError,
-              })
-            }
-          >
+      onSubmit={submit}
+      word={text.common.save}
+      needs="operator"
+      buttons={
+        setting.source === 'runtime' ? (
+          <Button needs="operator" title={t.resetHint} does={reset}>
             {t.reset}
           </Button>
-        ) : null}
-      </div>
+        ) : null
+      }
+    >
+      <Control name={key} control={control} typed={typed} error={wrong} onType={setTyped} />
       {setting.source === 'runtime' ? <p className="dim sm">{t.resetHint}</p> : null}
-    </form>
+    </ActionForm>
   )
 }
 

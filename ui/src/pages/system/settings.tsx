@@ -3,7 +3,7 @@
 import { useGet } from '@/api/query'
 import { useSearchParams } from '@/session/search-params'
 import { Link } from '@/session/link'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { Command } from '@/components/command'
 import { DataTable } from '@/components/data-table'
 import type { Column } from '@/components/table'
@@ -11,7 +11,6 @@ import { Icon } from '@/components/icons'
 import { Empty, Loaded, Section } from '@/components/section'
 import { StateWord } from '@/components/state'
 import { useText, type Text } from '@/text'
-import { system } from './entry'
 import { SettingEditor } from './setting-editor'
 import { find, groupsOf, listOf, shown, type Setting } from './settings-tree'
 
@@ -27,9 +26,10 @@ export default function Settings() {
   // A search that leads to one setting opens it.
   const selected = search.key ?? (search.find && found.length === 1 ? found[0]?.key : undefined)
   return (
-    <>
-      <Answer question={t.question}>
-        {read.data ? (
+    <Page
+      question={t.question}
+      answer={
+        read.data ? (
           <>
             <Link to="/system/settings" search={{ only: 'changed' }}>
               {t.differ(changed.length, all.length)}
@@ -38,9 +38,9 @@ export default function Settings() {
           </>
         ) : (
           text.common.loading
-        )}
-      </Answer>
-      <Tabs entry={system} />
+        )
+      }
+    >
       {waiting.length > 0 ? (
         <Section title={t.needsRestart} hint={t.needsRestartHint}>
           <ul className="rows">
@@ -69,7 +69,7 @@ export default function Settings() {
           }
         </Loaded>
       </Section>
-    </>
+    </Page>
   )
 }
 
@@ -147,7 +147,7 @@ function columns(text: Text): Column<Setting>[] {
       head: t.source,
       sort: 'source',
       cell: (row) => {
-        const name = t.sources[row.source] ?? row.source
+        const name = t.sources[row.source]
         return row.source === 'default' ? <span className="dim">{name}</span> : name
       },
     },
@@ -158,7 +158,7 @@ function columns(text: Text): Column<Setting>[] {
         row.pending_restart ? (
           <StateWord state="degraded">{t.waits}</StateWord>
         ) : (
-          <span className="mid">{t.applies[row.apply] ?? row.apply}</span>
+          <span className="mid">{t.applies[row.apply]}</span>
         ),
     },
   ]

@@ -2,17 +2,17 @@
 
 import { useState } from 'react'
 import { call, client, type Schemas } from '@/api/client'
-import { useChange, useGet } from '@/api/query'
+import { useGet } from '@/api/query'
 import { useSearchParams } from '@/session/search-params'
-import { say, sayError } from '@/session/toasts'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
-import { Empty, Loaded, Section } from '@/components/section'
+import { LoadedSection, Empty } from '@/components/section'
 import { Age, useAge } from '@/components/time'
 import { Table } from '@/components/table'
+import { TwoLines } from '@/components/two-lines'
+import { useAction } from '@/components/action'
 import { useText } from '@/text'
 import { formatBytes } from '@/text/format'
-import { system } from './entry'
 import { PlanResult } from './plan-result'
 import { RollbackPreview } from './rollback'
 
@@ -26,30 +26,29 @@ export default function Snapshots() {
   const [result, setResult] = useState<Schemas['PlanResult']>()
   const chosen = read.data?.data.find((each) => each.name === search.snapshot)
   return (
-    <>
-      <Answer question={t.question}>
-        {read.data ? <Sentence snapshots={read.data.data} /> : text.common.loading}
-      </Answer>
-      <Tabs entry={system} />
+    <Page
+      question={t.question}
+      answer={read.data ? <Sentence snapshots={read.data.data} /> : text.common.loading}
+    >
       {result ? <PlanResult result={result} title={t.result} /> : null}
-      <Section title={t.list} hint={t.hint} actions={<TakeSnapshot />}>
-        <Loaded
-          query={read}
-          isEmpty={(list) => list.length === 0}
-          empty={<Empty command="gateway-ctl snapshots">{t.noneHint}</Empty>}
-        >
-          {(list) => (
-            <List
-              snapshots={list}
-              selected={search.snapshot}
-              onSelect={(name) => {
-                setResult(undefined)
-                change({ snapshot: name === search.snapshot ? undefined : name })
-              }}
-            />
-          )}
-        </Loaded>
-      </Section>
+      <LoadedSection
+        title={t.list}
+        hint={t.hint}
+        actions={<TakeSnapshot />}
+        query={read}
+        empty={<Empty command="gateway-ctl snapshots">{t.noneHint}</Empty>}
+      >
+        {(list) => (
+          <List
+            snapshots={list}
+            selected={search.snapshot}
+            onSelect={(name) => {
+              setResult(undefined)
+              change({ snapshot: name === search.snapshot ? undefined : name })
+            }}
+          />
+        )}
+      </LoadedSection>
       {chosen ? (
         <RollbackPreview
           key={chosen.name}
@@ -61,26 +60,26 @@ export default function Snapshots() {
           }}
         />
       ) : null}
-    </>
+    </Page>
   )
 }
 
 function TakeSnapshot() {
   const t = useText().system.snapshots
   const [name, setName] = useState('')
-  const take = useChange(() => call(client.POST('/snapshots', { body: { name: name.trim() || null } })))
+  const take = useAction(
+    () => call(client.POST('/snapshots', { body: { name: name.trim() || null } })),
+    (data) => {
+      setName('')
+      return t.taken(data.name)
+    },
+  )
   return (
     <form
       className="filters"
       onSubmit={(event) => {
         event.preventDefault()
-        take.mutate(undefined, {
-          onSuccess: ({ data, warnings }) => {
-            setName('')
-            say(t.taken(data.name), warnings)
-          },
-          onError: sayError,
-        })
+        take.run()
       }}
     >
       <input
@@ -90,7 +89,7 @@ function TakeSnapshot() {
         value={name}
         onChange={(event) => setName(event.target.value)}
       />
-      <Button kind="primary" submit needs="admin" busy={take.isPending}>
+      <Button kind="primary" submit needs="admin" busy={take.busy}>
         {t.take}
       </Button>
     </form>
@@ -127,17 +126,20 @@ function List({ snapshots, selected, onSelect }: ListProps) {
       columns={[
         { head: t.name, bare: true, className: 'med', cell: (snapshot) => snapshot.name },
         { head: t.when, className: 'nowrap', cell: (snapshot) => <Age time={snapshot.created_at} /> },
-        { head: t.reason, cell: (snapshot) => t.reasons[snapshot.reason] ?? snapshot.reason },
+        { head: t.reason, cell: (snapshot) => t.reasons[snapshot.reason] },
         { head: t.author, cell: (snapshot) => snapshot.author || '-' },
         {
           head: t.content,
           cell: (snapshot) => (
-            <span className="two">
-              <span>{snapshot.summary}</span>
-              <small>
-                {text.system.about.revision} {snapshot.revision}, {snapshot.version}
-              </small>
-            </span>
+            <TwoLines
+              second={
+                <>
+                  {text.system.about.revision} {snapshot.revision}, {snapshot.version}
+                </>
+              }
+            >
+              {snapshot.summary}
+            </TwoLines>
           ),
         },
         { head: t.size, numeric: true, className: 'nowrap', cell: (snapshot) => formatBytes(snapshot.size) },

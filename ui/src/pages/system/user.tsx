@@ -10,11 +10,10 @@ import { PasswordField } from '@/components/password-field'
 import { deletionOf, resource, useObjectEdit, type Stored } from '@/components/resource'
 import { Section } from '@/components/section'
 import { useText } from '@/text'
-import { system } from './entry'
 
 type User = Schemas['UserView']
 
-const ROLES = ['admin', 'operator', 'viewer']
+const ROLES: Schemas['Role'][] = ['admin', 'operator', 'viewer']
 
 const users = resource('/auth/users/{id}', {
   key: 'user',
@@ -48,17 +47,12 @@ function Editor({ stored }: { stored: Stored<User> | null }) {
     <ObjectPage
       question={text.system.tabs.accounts}
       answer={user?.username ?? t.newUser}
-      entry={system}
-      deletion={
-        user
-          ? deletionOf(users, user, {
-              title: `${text.common.delete}: ${user.username}`,
-              consequence: t.userConsequence,
-              needs: 'admin',
-              back: '/system',
-            })
-          : null
-      }
+      deletion={deletionOf(users, user, {
+        title: (name) => `${text.common.delete}: ${name}`,
+        consequence: t.userConsequence,
+        needs: 'admin',
+        back: '/system',
+      })}
     >
       <Section title={user ? text.common.edit : text.common.create}>
         <EditForm edit={edit} isNew={!user} needs="admin" onCancel={() => go('/system')}>
@@ -73,7 +67,7 @@ function Editor({ stored }: { stored: Stored<User> | null }) {
                   kind: 'choice',
                   label: t.role,
                   hint: t.rights[edit.draft.value.role],
-                  options: ROLES.map((role) => [role, text.common.roles[role] ?? role]),
+                  options: ROLES.map((role) => [role, text.common.roles[role]]),
                 },
                 {
                   field: 'password',

@@ -3,16 +3,18 @@
 import { useState } from 'react'
 import { call, client, type Schemas } from '@/api/client'
 import { session } from '@/api/session'
-import { useChange, useGet } from '@/api/query'
+import { useGet } from '@/api/query'
 import { useCaller } from '@/session/caller'
-import { say } from '@/session/toasts'
 import { Button } from '@/components/button'
 import { Confirm } from '@/components/confirm'
 import { Select } from '@/components/fields'
 import { PasswordField } from '@/components/password-field'
+import { useFormAction } from '@/components/action'
 import { useText } from '@/text'
 
 type Level = Schemas['WipeLevelInput']
+
+const LEVELS: Level[] = ['soft', 'medium', 'hard']
 
 export function Wipe() {
   const text = useText()
@@ -22,24 +24,32 @@ export function Wipe() {
   const [level, setLevel] = useState<Level>('soft')
   const [asking, setAsking] = useState(false)
   const [password, setPassword] = useState('')
+  const close = () => {
+    setAsking(false)
+    setPassword('')
+  }
   // Without sign-in there is no password to check.
   const checked = level === 'hard' && status?.auth === 'session'
-  const wipe = useChange(async () => {
-    if (checked && status.user) {
-      const again = await call(client.POST('/auth/login', { body: { username: status.user, password } }))
-      session.signedIn(again.data.csrf_token)
-    }
-    return call(client.POST('/system/wipe', { body: { level } }))
-  })
+  const wipe = useFormAction(
+    async () => {
+      if (checked && status.user) {
+        const again = await call(client.POST('/auth/login', { body: { username: status.user, password } }))
+        session.signedIn(again.data.csrf_token)
+      }
+      return call(client.POST('/system/wipe', { body: { level } }))
+    },
+    (data) => {
+      close()
+      return data.ending ? t.ending : t.wiped
+    },
+  )
   return (
     <>
       <div className="form">
         <Select<Level>
           label={t.level}
           value={level}
-          options={(['soft', 'medium', 'hard'] as const).map(
-            (each) => [each as Level, t.levels[each] ?? each] as const,
-          )}
+          options={LEVELS.map((each) => [each, t.levels[each]])}
           onChange={setLevel}
         />
         <p>{t.consequences[level]}</p>
@@ -51,25 +61,14 @@ export function Wipe() {
       </div>
       <Confirm
         open={asking}
-        onClose={() => {
-          setAsking(false)
-          setPassword('')
-        }}
+        onClose={close}
         title={t.wipeAction}
         consequence={t.consequences[level]}
         name={host ?? ''}
         action={t.wipe}
-        busy={wipe.isPending}
+        busy={wipe.busy}
         error={wipe.error}
-        onConfirm={() =>
-          wipe.mutate(undefined, {
-            onSuccess: ({ data, warnings }) => {
-              setAsking(false)
-              setPassword('')
-              say(data.ending ? t.ending : t.wiped, warnings)
-            },
-          })
-        }
+        onConfirm={() => wipe.run()}
       >
         {checked ? (
           <PasswordField

@@ -60,7 +60,7 @@ export function AdminStep(props: StepProps) {
       )}
       {needed ? (
         <div className="form">
-          {error ? <Failure error={error} /> : null}
+          <Failure error={error} />
           <AccountFields
             typed={typed}
             error={error instanceof ApiError ? error : undefined}

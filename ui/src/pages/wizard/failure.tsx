@@ -2,9 +2,8 @@
 
 import { useState } from 'react'
 import { ApiError, call, client, type Schemas } from '@/api/client'
-import { useChange, useGet } from '@/api/query'
-import { say } from '@/session/toasts'
-import { ErrorSummary, Select, TextField } from '@/components/fields'
+import { useGet } from '@/api/query'
+import { Select, TextField } from '@/components/fields'
 import { useAdoption } from '@/components/hosts/adoption'
 import { lineOf, nameOf, useStrangers } from '@/components/hosts/hosts'
 import { MacField } from '@/components/hosts/mac-field'
@@ -12,6 +11,7 @@ import { PickOne } from '@/components/picker'
 import { HopChip, Path } from '@/components/path'
 import { Failure } from '@/components/section'
 import { Tag } from '@/components/state'
+import { useFormAction } from '@/components/action'
 import { useText } from '@/text'
 import { firstPriority, policyOf } from './first-policy'
 import { StepPage, type StepProps } from './step'
@@ -30,19 +30,25 @@ export function FailureStep(props: StepProps) {
   const tunnel = tunnels.find((each) => each.id === tunnelId) ?? tunnels[0]
   const subject = useSubject(props.progress.device)
   const existing = subject.device ? policyOf(policies, subject.device) : undefined
-  const save = useChange(async () => {
-    if (!tunnel) throw new Error(t.noTunnel)
-    const { id, name } = await subject.make()
-    await storePolicy(existing, {
-      name: t.policyName(name),
-      priority: firstPriority(policies),
-      source_value: id,
-      hops: [{ type: 'vpn', target: tunnel.name }],
-      fail_policy: mode,
-    })
-    const applied = await call(client.POST('/routing/policies/apply'))
-    return { ...applied, data: { subject: { id, name }, tunnel } }
-  })
+  const save = useFormAction(
+    async () => {
+      if (!tunnel) throw new Error(t.noTunnel)
+      const { id, name } = await subject.make()
+      await storePolicy(existing, {
+        name: t.policyName(name),
+        priority: firstPriority(policies),
+        source_value: id,
+        hops: [{ type: 'vpn', target: tunnel.name }],
+        fail_policy: mode,
+      })
+      const applied = await call(client.POST('/routing/policies/apply'))
+      return { ...applied, data: { subject: { id, name }, tunnel } }
+    },
+    (data) => {
+      props.finish(t.summary(mode), { device: data.subject.id, tunnel: data.tunnel.id })
+      return t.applied(data.subject.name, data.tunnel.name)
+    },
+  )
   const error = save.error instanceof ApiError ? save.error : undefined
   return (
     <StepPage
@@ -51,18 +57,11 @@ export function FailureStep(props: StepProps) {
       title={t.title}
       lead={t.lead}
       action={t.save}
-      onAction={() =>
-        save.mutate(undefined, {
-          onSuccess: ({ data, warnings }) => {
-            say(t.applied(data.subject.name, data.tunnel.name), warnings)
-            props.finish(t.summary(mode), { device: data.subject.id, tunnel: data.tunnel.id })
-          },
-        })
-      }
-      busy={save.isPending}
+      onAction={() => save.run()}
+      busy={save.busy}
       disabled={!tunnel || !subject.complete}
     >
-      {error ? <ErrorSummary error={error} /> : save.error ? <Failure error={save.error} /> : null}
+      <Failure error={save.error} />
       <ModeChoice mode={mode} onChoose={setMode} tunnel={tunnel?.name ?? t.tunnel} />
       {tunnel ? (
         <div className="form">

@@ -1,13 +1,13 @@
 // Step 4: who resolves names, what is filtered, and what becomes of hosts that are no device.
 
 import { useState, type ReactNode } from 'react'
-import { ApiError, call, client, type Schemas } from '@/api/client'
-import { useChange, useGet } from '@/api/query'
-import { say } from '@/session/toasts'
-import { Check, ErrorSummary, Select, TextField } from '@/components/fields'
+import { call, client, type Schemas } from '@/api/client'
+import { useGet } from '@/api/query'
+import { Check, Select, TextField } from '@/components/fields'
 import { CHOICES, settingOf, useTreatment, type Choice } from '@/components/hosts/stranger-choice'
 import { PickOne } from '@/components/picker'
 import { Failure, Skeleton } from '@/components/section'
+import { useFormAction } from '@/components/action'
 import { useText } from '@/text'
 import { FIRST_PRESETS, LIST_NAMES, LISTS, settingsOf, type ListKey, type Now } from './names-plan'
 import { StepPage, type StepProps } from './step'
@@ -66,24 +66,31 @@ function Choices({ now, presets, subscribed, ...props }: ChoicesProps) {
   const first = firstOf(presets)
   const [resolver, setResolver] = useState(now.servers.length > 0 ? 'keep' : (first[0]?.id ?? 'keep'))
   const [own, setOwn] = useState('')
-  const [withList, setWithList] = useState(subscribed.length === 0)
-  const [list, setList] = useState<ListKey>('hageziLight')
+  const [list, setList] = useState<ListKey | null>(subscribed.length === 0 ? FIRST_LIST : null)
   const [strangers, setStrangers] = useState<Choice>(
     now.strangers === 'direct' && props.progress.byPolicy ? 'policy' : now.strangers,
   )
   const typed = own.split(/[\s,]+/).filter(Boolean)
-  const save = useChange(() =>
-    storeNames(
-      settingsOf({ resolver, own: typed, withList, strangers: settingOf(strangers) }, now, presets),
-      withList && !subscribed.includes(LISTS[list]) ? list : null,
-    ),
-  )
-  const problem = save.error instanceof ApiError && save.error.fields.length > 0 ? save.error : null
   const chosen = presets.find((each) => each.id === resolver)
   const summary = t.summary(
     chosen?.name ?? (resolver === 'own' ? typed.join(', ') : t.unchanged),
-    withList,
-    text.hosts.stranger.options[strangers] ?? strangers,
+    list !== null,
+    text.hosts.stranger.options[strangers],
+  )
+  const save = useFormAction(
+    () =>
+      storeNames(
+        settingsOf(
+          { resolver, own: typed, withList: list !== null, strangers: settingOf(strangers) },
+          now,
+          presets,
+        ),
+        list && !subscribed.includes(LISTS[list]) ? list : null,
+      ),
+    () => {
+      props.finish(summary, { byPolicy: strangers === 'policy' })
+      return t.saved
+    },
   )
   return (
     <StepPage
@@ -92,18 +99,11 @@ function Choices({ now, presets, subscribed, ...props }: ChoicesProps) {
       title={t.title}
       lead={t.lead}
       action={t.save}
-      onAction={() =>
-        save.mutate(undefined, {
-          onSuccess: ({ warnings }) => {
-            say(t.saved, warnings)
-            props.finish(summary, { byPolicy: strangers === 'policy' })
-          },
-        })
-      }
-      busy={save.isPending}
+      onAction={() => save.run()}
+      busy={save.busy}
       disabled={resolver === 'own' && typed.length === 0}
     >
-      {problem ? <ErrorSummary error={problem} /> : save.error ? <Failure error={save.error} /> : null}
+      <Failure error={save.error} />
       <ResolverChoice
         now={now}
         presets={presets}
@@ -112,25 +112,47 @@ function Choices({ now, presets, subscribed, ...props }: ChoicesProps) {
         own={own}
         onType={setOwn}
       />
-      <fieldset className="choices">
-        <legend className="sub">{t.filter}</legend>
-        <div className="form wide">
-          <Check label={t.useList} hint={t.useListHint} checked={withList} onChange={setWithList} />
-          {withList ? (
-            <Select
-              label={t.list}
-              hint={<code>{LISTS[list]}</code>}
-              value={list}
-              options={(Object.keys(LISTS) as ListKey[]).map((key) => [key, t.lists[key] ?? key] as const)}
-              onChange={setList}
-            />
-          ) : null}
-          {withList && !now.filtering ? <p className="mid">{t.filteringOff}</p> : null}
-          {subscribed.length > 0 ? <p className="mid">{t.listThere(subscribed.length)}</p> : null}
-        </div>
-      </fieldset>
+      <ListChoice now={now} subscribed={subscribed} list={list} onChoose={setList} />
       <Strangers chosen={strangers} onChoose={setStrangers} />
     </StepPage>
+  )
+}
+
+const FIRST_LIST: ListKey = 'hageziLight'
+
+interface ListProps {
+  now: ChoicesProps['now']
+  subscribed: ChoicesProps['subscribed']
+  /** The list that is subscribed to; none if the filter is not wanted. */
+  list: ListKey | null
+  onChoose: (list: ListKey | null) => void
+}
+
+function ListChoice({ now, subscribed, list, onChoose }: ListProps) {
+  const t = useText().hosts.first
+  return (
+    <fieldset className="choices">
+      <legend className="sub">{t.filter}</legend>
+      <div className="form wide">
+        <Check
+          label={t.useList}
+          hint={t.useListHint}
+          checked={list !== null}
+          onChange={(on) => onChoose(on ? FIRST_LIST : null)}
+        />
+        {list ? (
+          <Select
+            label={t.list}
+            hint={<code>{LISTS[list]}</code>}
+            value={list}
+            options={(Object.keys(LISTS) as ListKey[]).map((key) => [key, t.lists[key]] as const)}
+            onChange={onChoose}
+          />
+        ) : null}
+        {list && !now.filtering ? <p className="mid">{t.filteringOff}</p> : null}
+        {subscribed.length > 0 ? <p className="mid">{t.listThere(subscribed.length)}</p> : null}
+      </div>
+    </fieldset>
   )
 }
 
@@ -172,7 +194,7 @@ function ResolverChoice({ now, presets, resolver, onChoose, own, onType }: Resol
   const t = text.hosts.first
   const first = firstOf(presets)
   const others = presets.filter((each) => !first.includes(each))
-  const filteringOf = (each: Preset) => t.filterings[each.filtering] ?? each.filtering
+  const filteringOf = (each: Preset) => t.filterings[each.filtering]
   const radio = { group: 'resolver', chosen: resolver, onChoose }
   return (
     <>
@@ -233,7 +255,7 @@ function Strangers({ chosen, onChoose }: { chosen: Choice; onChoose: (choice: Ch
           value={each}
           chosen={chosen}
           onChoose={(next) => onChoose(next as Choice)}
-          title={text.hosts.stranger.options[each] ?? each}
+          title={text.hosts.stranger.options[each]}
         >
           {text.hosts.stranger.means[each]} {each === 'policy' ? t.policyLater : ''}{' '}
           {each === 'direct' ? '' : t.alsoYou}

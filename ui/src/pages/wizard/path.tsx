@@ -1,17 +1,17 @@
 // Step 5: a tunnel from the file of a VPN provider.
 
 import { ApiError, call, client, type Schemas } from '@/api/client'
-import { useChange, useGet } from '@/api/query'
-import { say } from '@/session/toasts'
+import { useGet } from '@/api/query'
 import { Button } from '@/components/button'
-import { ErrorSummary } from '@/components/fields'
-import { Failure, Loaded, Section } from '@/components/section'
+import { LoadedSection, Failure, Section } from '@/components/section'
 import { StateWord, Tag, type State } from '@/components/state'
 import { ImportFields } from '@/components/tunnel-import/fields'
 import { FileDrop } from '@/components/tunnel-import/file-drop'
 import { TunnelPreview } from '@/components/tunnel-import/preview'
 import { useTunnelImport } from '@/components/tunnel-import/use-import'
 import { Table } from '@/components/table'
+import { TwoLines } from '@/components/two-lines'
+import { useFormAction } from '@/components/action'
 import { useText } from '@/text'
 import { StepPage, type StepProps } from './step'
 
@@ -41,23 +41,23 @@ export function PathStep(props: StepProps) {
   const t = text.wizard.path
   const tunnels = useGet('/tunnels', {}, { every: 3000 })
   const chosen = useTunnelImport()
-  const bring = useChange(async () => {
-    const added = await chosen.save()
-    await call(client.POST('/tunnels/{id}/up', { params: { path: { id: added.data.id } } }))
-    return added
-  })
+  const bring = useFormAction(
+    async () => {
+      const added = await chosen.save()
+      await call(client.POST('/tunnels/{id}/up', { params: { path: { id: added.data.id } } }))
+      return added
+    },
+    (data) => {
+      chosen.clear()
+      props.finish(data.name, { tunnel: data.id })
+      return t.imported(data.name)
+    },
+  )
   const have = tunnels.data?.data ?? []
   const taken = have.find((tunnel) => tunnel.id === props.progress.tunnel)
   const isFile = chosen.kind !== null
   const submit = () => {
-    if (isFile)
-      bring.mutate(undefined, {
-        onSuccess: ({ data, warnings }) => {
-          chosen.clear()
-          say(t.imported(data.name), warnings)
-          props.finish(data.name, { tunnel: data.id })
-        },
-      })
+    if (isFile) bring.run()
     else if (taken) props.finish(taken.name)
   }
   return (
@@ -68,21 +68,19 @@ export function PathStep(props: StepProps) {
       lead={t.lead}
       action={isFile ? t.import : text.wizard.next}
       onAction={submit}
-      busy={bring.isPending}
+      busy={bring.busy}
       disabled={isFile ? chosen.name === '' || chosen.error !== null : taken === undefined}
     >
       {have.length > 0 ? (
-        <Section title={t.have}>
-          <Loaded query={tunnels}>
-            {(list) => (
-              <Tunnels
-                list={list}
-                taken={taken}
-                onTake={(tunnel) => props.finish(tunnel.name, { tunnel: tunnel.id })}
-              />
-            )}
-          </Loaded>
-        </Section>
+        <LoadedSection title={t.have} query={tunnels}>
+          {(list) => (
+            <Tunnels
+              list={list}
+              taken={taken}
+              onTake={(tunnel) => props.finish(tunnel.name, { tunnel: tunnel.id })}
+            />
+          )}
+        </LoadedSection>
       ) : null}
       {isFile ? <ImportedFile chosen={chosen} error={bring.error} /> : <FileDrop onFile={chosen.choose} />}
     </StepPage>
@@ -101,11 +99,7 @@ function ImportedFile({ chosen, error }: FileProps) {
   return (
     <div className="pair">
       <div className="form">
-        {problem && problem.fields.length > 0 ? (
-          <ErrorSummary error={problem} />
-        ) : error ? (
-          <Failure error={error} />
-        ) : null}
+        <Failure error={error} />
         <ImportFields of={chosen} error={problem} />
       </div>
       <Section
@@ -140,10 +134,9 @@ function Tunnels({ list, taken, onTake }: TunnelsProps) {
       columns={[
         {
           cell: (tunnel) => (
-            <span className="two">
+            <TwoLines second={tunnel.type}>
               <span className="med">{tunnel.name}</span>
-              <small>{tunnel.type}</small>
-            </span>
+            </TwoLines>
           ),
         },
         { cell: (tunnel) => <TunnelState tunnel={tunnel} /> },

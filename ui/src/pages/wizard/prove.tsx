@@ -78,33 +78,50 @@ export function ProveStep(props: StepProps) {
       {ended ? (
         <div role="alert" className="ended">
           <p className="strong">{ended.message}</p>
-          {ended.error ? <Failure error={ended.error} /> : null}
+          <Failure error={ended.error} />
         </div>
       ) : null}
       {run || busy ? null : ready ? (
-        <div className="form">
-          <Select
-            label={t.tunnel}
-            value={tunnel.id}
-            hint={up ? undefined : t.notUp}
-            options={tunnels.map((each) => [each.id, each.name] as const)}
-            onChange={setTunnel}
-          />
-          <p>
-            <TunnelState tunnel={tunnel} />
-          </p>
-          <PickOne
-            label={t.device}
-            value={device.id}
-            options={devices.map((each) => [each.id, each.name] as const)}
-            onChange={setDevice}
-          />
-        </div>
+        <Chosen {...{ tunnels, devices, tunnel, device }} onTunnel={setTunnel} onDevice={setDevice} />
       ) : (
         <p>{t.none}</p>
       )}
       {run ? <Course run={run} outcome={outcome} /> : null}
     </StepPage>
+  )
+}
+
+interface ChosenProps {
+  tunnels: Schemas['Tunnel'][]
+  devices: Schemas['Device'][]
+  tunnel: Schemas['Tunnel']
+  device: Schemas['Device']
+  onTunnel: (id: string) => void
+  onDevice: (id: string) => void
+}
+
+/** The tunnel that is pulled, and the device whose traffic is watched. */
+function Chosen({ tunnels, devices, tunnel, device, onTunnel, onDevice }: ChosenProps) {
+  const t = useText().wizard.prove
+  return (
+    <div className="form">
+      <Select
+        label={t.tunnel}
+        value={tunnel.id}
+        hint={tunnel.status === 'up' ? undefined : t.notUp}
+        options={tunnels.map((each) => [each.id, each.name] as const)}
+        onChange={onTunnel}
+      />
+      <p>
+        <TunnelState tunnel={tunnel} />
+      </p>
+      <PickOne
+        label={t.device}
+        value={device.id}
+        options={devices.map((each) => [each.id, each.name] as const)}
+        onChange={onDevice}
+      />
+    </div>
   )
 }
 
@@ -241,7 +258,7 @@ function Checks({ check }: { check: LeakCheck }) {
             className: 'med',
             cell: (result) => (
               <>
-                {t.names[result.check] ?? result.check} <span className="dim mono sm">{result.check}</span>
+                {t.names[result.check]} <span className="dim mono sm">{result.check}</span>
               </>
             ),
           },

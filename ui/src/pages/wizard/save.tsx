@@ -18,8 +18,6 @@ export function SaveStep(props: StepProps) {
   const t = text.wizard.save
   const [saved, setSaved] = useState(false)
   const host = useGet('/platform', {}, { every: 60_000 }).data?.data.hostname
-  const settings = useGet('/settings')
-  const waiting = listOf(settings.data?.data).filter((setting) => setting.pending_restart)
   const hosts = text.hosts.first
   const policy = usePolicyForAll()
   const finish = () => props.finish(saved ? t.savedShort : text.wizard.skipped)
@@ -57,24 +55,35 @@ export function SaveStep(props: StepProps) {
           </Button>
         </Section>
       ) : null}
-      <Section title={t.restart} hint={waiting.length > 0 ? t.restartHint : undefined}>
-        {waiting.length > 0 ? (
-          <>
-            <ul className="rows">
-              {waiting.map((setting) => (
-                <li key={setting.key}>
-                  <span>
-                    <code>{setting.key}</code> = <code>{shown(setting.value) || '-'}</code>
-                  </span>
-                </li>
-              ))}
-            </ul>
-            <Command>{text.system.settings.command}</Command>
-          </>
-        ) : settings.data ? (
-          <p className="mid">{t.noRestart}</p>
-        ) : null}
-      </Section>
+      <Restart />
     </StepPage>
+  )
+}
+
+/** The settings that wait for a restart. */
+function Restart() {
+  const text = useText()
+  const t = text.wizard.save
+  const settings = useGet('/settings')
+  const waiting = listOf(settings.data?.data).filter((setting) => setting.pending_restart)
+  return (
+    <Section title={t.restart} hint={waiting.length > 0 ? t.restartHint : undefined}>
+      {waiting.length > 0 ? (
+        <>
+          <ul className="rows">
+            {waiting.map((setting) => (
+              <li key={setting.key}>
+                <span>
+                  <code>{setting.key}</code> = <code>{shown(setting.value) || '-'}</code>
+                </span>
+              </li>
+            ))}
+          </ul>
+          <Command>{text.system.settings.command}</Command>
+        </>
+      ) : settings.data ? (
+        <p className="mid">{t.noRestart}</p>
+      ) : null}
+    </Section>
   )
 }

@@ -30,13 +30,8 @@ interface PageProps extends Pick<StepProps, 'progress' | 'back' | 'skip'> {
   last?: boolean
 }
 
-export function StepPage(props: PageProps) {
-  const { step, title, lead, children, action, onAction, busy, disabled, inner, extra, last, back, skip } =
-    props
-  const text = useText()
-  const heading = useRef<HTMLHeadingElement>(null)
-  useEffect(() => heading.current?.focus(), [step])
-  const id = useId()
+/** Sends a form by Ctrl+Enter. */
+function useSendKey() {
   const form = useRef<HTMLFormElement>(null)
   useEffect(() => {
     const press = (event: KeyboardEvent) => {
@@ -48,6 +43,19 @@ export function StepPage(props: PageProps) {
     document.addEventListener('keydown', press)
     return () => document.removeEventListener('keydown', press)
   }, [])
+  return form
+}
+
+const NEXT = { kind: 'primary', size: 'large', className: 'nowrap', 'data-next': true, submit: true } as const
+
+export function StepPage(props: PageProps) {
+  const { step, title, lead, children, action, onAction, busy, disabled, inner, extra, last, back, skip } =
+    props
+  const text = useText()
+  const heading = useRef<HTMLHeadingElement>(null)
+  useEffect(() => heading.current?.focus(), [step])
+  const id = useId()
+  const form = useSendKey()
   const index = STEPS.indexOf(step)
   return (
     <div className="main wiz__main">
@@ -85,16 +93,7 @@ export function StepPage(props: PageProps) {
           </Button>
         )}
         <span className="dim sm only-wide">{text.wizard.keys}</span>
-        <Button
-          kind="primary"
-          size="large"
-          className="nowrap"
-          data-next
-          submit
-          form={id}
-          busy={busy}
-          disabled={disabled}
-        >
+        <Button {...NEXT} form={id} busy={busy} disabled={disabled}>
           {action}
         </Button>
       </div>

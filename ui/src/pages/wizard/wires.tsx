@@ -2,12 +2,13 @@
 
 import { useState } from 'react'
 import { call, client, type Schemas } from '@/api/client'
-import { useChange, useGet } from '@/api/query'
-import { say } from '@/session/toasts'
+import { useGet } from '@/api/query'
 import { Failure, Loaded } from '@/components/section'
 import { StateWord } from '@/components/state'
 import { useNow } from '@/components/time'
 import { Table } from '@/components/table'
+import { TwoLines } from '@/components/two-lines'
+import { useFormAction } from '@/components/action'
 import { useText } from '@/text'
 import { formatNumber } from '@/text/format'
 import { StepPage, type StepProps } from './step'
@@ -36,24 +37,24 @@ export function WiresStep(props: StepProps) {
   const [chosen, setChosen] = useState<Wires>()
   const { wan, lan } = chosen ?? current
   const changed = wan !== current.wan || lan.join() !== current.lan.join()
-  const save = useChange(() =>
-    call(
-      client.PUT('/settings', {
-        params: { header: {} },
-        body: { network: { wan_iface: { value: wan }, lan_iface: { value: lan } } },
-      }),
-    ),
+  const summary = t.chosen(wan ?? '-', lan.join(', ') || '-')
+  const save = useFormAction(
+    () =>
+      call(
+        client.PUT('/settings', {
+          params: { header: {} },
+          body: { network: { wan_iface: { value: wan }, lan_iface: { value: lan } } },
+        }),
+      ),
+    () => {
+      props.finish(summary)
+      return t.saved
+    },
   )
   const complete = wan !== undefined && lan.length > 0
-  const summary = t.chosen(wan ?? '-', lan.join(', ') || '-')
   const submit = () => {
     if (!changed) return props.finish(summary)
-    save.mutate(undefined, {
-      onSuccess: ({ warnings }) => {
-        say(t.saved, warnings)
-        props.finish(summary)
-      },
-    })
+    save.run()
   }
   return (
     <StepPage
@@ -63,10 +64,10 @@ export function WiresStep(props: StepProps) {
       lead={t.lead}
       action={text.wizard.next}
       onAction={submit}
-      busy={save.isPending}
+      busy={save.busy}
       disabled={!complete}
     >
-      {save.error ? <Failure error={save.error} /> : null}
+      <Failure error={save.error} />
       <Loaded query={interfaces} lines={5}>
         {() => <WireTable list={list} wan={wan} lan={lan} onChoose={setChosen} />}
       </Loaded>
@@ -99,22 +100,22 @@ function WireTable({ list, wan, lan, onChoose }: TableProps) {
           head: t.interface,
           bare: true,
           cell: (each) => (
-            <span className="two">
+            <TwoLines second={each.kind || each.mac}>
               <span className="med mono">{each.name}</span>
-              <small>{each.kind || each.mac}</small>
-            </span>
+            </TwoLines>
           ),
         },
         {
           head: t.link,
           cell: (each) => (
-            <span className="two" role="status">
-              <StateWord state={each.up ? 'ok' : 'down'}>{each.up ? t.up : t.down}</StateWord>
-              {links[each.name] ? <small>{t.changed}</small> : null}
+            <span role="status">
+              <TwoLines second={links[each.name] ? t.changed : null}>
+                <StateWord state={each.up ? 'ok' : 'down'}>{each.up ? t.up : t.down}</StateWord>
+              </TwoLines>
             </span>
           ),
         },
-        { head: t.role, cell: (each) => t.roles[each.role] ?? each.role },
+        { head: t.role, cell: (each) => t.roles[each.role] },
         {
           head: t.addresses,
           className: 'mono sm',

@@ -65,37 +65,7 @@ export default function Wizard({ onClose }: { onClose: () => void }) {
       <a className="skip" href="#main">
         {text.shell.skip}
       </a>
-      <header className="wiz__side">
-        <p className="brand">
-          <Logo />
-          <span>{text.shell.product}</span>
-        </p>
-        <nav aria-label={t.steps}>
-          <ol className="steps">
-            {STEPS.map((step, index) => (
-              <StepItem
-                key={step}
-                step={step}
-                number={index + 1}
-                progress={progress}
-                onOpen={() => setProgress({ ...progress, step })}
-              />
-            ))}
-          </ol>
-        </nav>
-        <div className="side__foot">
-          <p>
-            {t.offline}
-            <br />
-            {t.resume}
-          </p>
-          <p>
-            <button type="button" className="link" onClick={onClose}>
-              {t.leave}
-            </button>
-          </p>
-        </div>
-      </header>
+      <Side progress={progress} onOpen={(step) => setProgress({ ...progress, step })} onClose={onClose} />
       <Page
         key={progress.step}
         progress={progress}
@@ -106,6 +76,51 @@ export default function Wizard({ onClose }: { onClose: () => void }) {
       <SignInAgain />
       <Toasts />
     </div>
+  )
+}
+
+interface SideProps {
+  progress: Progress
+  onOpen: (step: Progress['step']) => void
+  onClose: () => void
+}
+
+/** The steps, and what is behind them. */
+function Side({ progress, onOpen, onClose }: SideProps) {
+  const text = useText()
+  const t = text.wizard
+  return (
+    <header className="wiz__side">
+      <p className="brand">
+        <Logo />
+        <span>{text.shell.product}</span>
+      </p>
+      <nav aria-label={t.steps}>
+        <ol className="steps">
+          {STEPS.map((step, index) => (
+            <StepItem
+              key={step}
+              step={step}
+              number={index + 1}
+              progress={progress}
+              onOpen={() => onOpen(step)}
+            />
+          ))}
+        </ol>
+      </nav>
+      <div className="side__foot">
+        <p>
+          {t.offline}
+          <br />
+          {t.resume}
+        </p>
+        <p>
+          <button type="button" className="link" onClick={onClose}>
+            {t.leave}
+          </button>
+        </p>
+      </div>
+    </header>
   )
 }
 

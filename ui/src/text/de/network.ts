@@ -80,9 +80,11 @@ export const network: Text['network'] = {
     start: 'Starten',
     stop: 'Stoppen',
     renew: 'Lease erneuern',
-    started: 'Der DHCP-Client ist gestartet.',
-    stopped: 'Der DHCP-Client ist gestoppt.',
-    renewed: 'Das Lease wird erneuert.',
+    done: {
+      start: 'Der DHCP-Client ist gestartet.',
+      stop: 'Der DHCP-Client ist gestoppt.',
+      renew: 'Das Lease wird erneuert.',
+    },
     noClient: 'Hier läuft kein DHCP-Client des Dienstes.',
     notHere:
       'Der DHCP-Client ist für andere Schnittstellen: Die des LAN haben feste Adressen, Uplinks haben ihre eigene Seite.',

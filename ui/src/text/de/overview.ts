@@ -155,6 +155,12 @@ export const overview: Text['overview'] = {
     remedy: 'Abhilfe:',
     show: 'Alle zeigen',
     hide: 'Weniger zeigen',
-    states: { ok: 'in Ordnung', degraded: 'gestört', failed: 'ausgefallen', disabled: 'aus' },
+    states: {
+      ok: 'in Ordnung',
+      degraded: 'gestört',
+      failed: 'ausgefallen',
+      disabled: 'aus',
+      unknown: 'unbekannt',
+    },
   },
 }

@@ -230,7 +230,7 @@ export const system: Text['system'] = {
     field: 'Feld',
     setting: 'Einstellung',
     settings: (count) => (count === 1 ? '1 Einstellung' : `${count} Einstellungen`),
-    ops: { create: 'angelegt', update: 'geändert', delete: 'gelöscht' },
+    ops: { create: 'angelegt', update: 'geändert', delete: 'gelöscht', unchanged: 'unverändert' },
     dataplane: 'Regeln im Kernel',
     dataplaneSame: 'Die Regeln im Kernel bleiben gleich.',
     added: (count) => `${count} hinzugefügt`,
@@ -296,7 +296,11 @@ export const system: Text['system'] = {
   about: {
     question: 'Was läuft hier?',
     sentence: (version, host, uptime) => `Version ${version} auf ${host}, läuft seit ${uptime}.`,
-    health: { ok: 'Richtlinien werden durchgesetzt.', blocked: 'Alles ist gesperrt.' },
+    health: {
+      ok: 'Richtlinien werden durchgesetzt.',
+      degraded: 'Richtlinien werden durchgesetzt, aber ein Teil ist ausgefallen.',
+      blocked: 'Alles ist gesperrt.',
+    },
     services: 'Teile',
     servicesHint: 'Ergebnis des letzten Laufs jedes Teils.',
     working: (ok, all) => `${ok} von ${all} arbeiten.`,

@@ -1,3 +1,5 @@
+import type { Schemas } from '@/api/client'
+
 export const activity = {
   label: 'Activity',
   question: 'Who changed this, and what broke?',
@@ -33,7 +35,7 @@ export const activity = {
       localnet: 'local network',
       system: 'by itself',
       open: 'sign-in off',
-    } as Record<string, string>,
+    } satisfies Record<Schemas['AuditAuth'], string>,
     fields: (count: number) => (count === 1 ? '1 field' : `${count} fields`),
     changed: 'Changed fields',
     noFields: 'The entry names no fields.',
@@ -125,7 +127,7 @@ export const activity = {
       error: 'Error',
       disabled: 'Disabled',
       pending: 'Pending',
-    } as Record<string, string>,
+    } satisfies Record<Schemas['PolicyStatus'], string>,
   },
   tests: {
     question: 'Do the policies do what I expect?',

@@ -1,3 +1,5 @@
+import type { Schemas } from '@/api/client'
+
 export const common = {
   loading: 'Loading',
   failed: 'That did not work.',
@@ -52,7 +54,7 @@ export const common = {
     operator: 'operator',
     viewer: 'viewer',
     diagnostics: 'diagnostics',
-  } as Record<string, string>,
+  } satisfies Record<Schemas['Role'], string>,
   narrow: (shown: number, all: number) =>
     `${shown} of ${all} are offered. A part of the name narrows the list.`,
   chosenOf: (chosen: number, all: number) => `${chosen} of ${all}`,

@@ -1,3 +1,4 @@
+import type { Schemas } from '@/api/client'
 import { formatNumber } from '../format'
 
 /** A sentence in pieces: words, or words that lead to the devices with a decision. */
@@ -72,7 +73,7 @@ export const devices = {
     new: 'It was seen for the first time and nobody has decided on it.',
     quarantined: 'It reaches nothing but what quarantine allows.',
     blocked: 'Nothing is forwarded for it.',
-  } as Record<string, string>,
+  } satisfies Record<Schemas['DeviceStatus'], string>,
   group: 'Group',
   anyGroup: 'any group',
   groups: 'Groups',
@@ -199,12 +200,12 @@ export const devices = {
       none: 'none',
       policy: 'by a policy only',
       direct: 'by a policy, else directly',
-    } as Record<string, string>,
+    } satisfies Record<Schemas['Internet'], string>,
     internetHints: {
       none: 'Nothing is forwarded to the internet.',
       policy: 'Without a policy that matches, the device is blocked.',
       direct: 'Without a policy that matches, the device goes out directly.',
-    } as Record<string, string>,
+    } satisfies Record<Schemas['Internet'], string>,
     admin: 'May manage the gateway',
     adminHint: 'Opens the API, the dashboard and SSH. Enforced as soon as one device has a class that may.',
     dnsLocal: 'May resolve local names',

@@ -1,3 +1,5 @@
+import type { Schemas } from '@/api/client'
+
 const group = (n: number) => String(n).replace(/\B(?=(\d{3})+(?!\d))/g, ' ')
 
 export const editor = {
@@ -122,7 +124,7 @@ export const lists = {
       wildcard: 'with * for any characters',
       regex: 'regular expression',
       adblock: 'Adblock syntax',
-    } as Record<string, string>,
+    } satisfies Record<Schemas['Match'], string>,
     action: 'Action',
     actions: {
       block: 'block',
@@ -131,7 +133,7 @@ export const lists = {
       nxdomain: 'say that it does not exist',
       refuse: 'refuse',
       log: 'note only',
-    } as Record<string, string>,
+    } satisfies Record<Schemas['FilterAction'], string>,
     answer: 'Answer',
     answerHint: 'An address, or a name that is resolved instead.',
     qtypes: 'Types of queries',
@@ -175,7 +177,7 @@ export const lists = {
       adblock: 'Adblock syntax',
       rpz: 'response policy zone',
       ip: 'addresses and networks',
-    } as Record<string, string>,
+    } satisfies Record<Schemas['FeedFormat'], string>,
     category: 'Category',
     categories: {
       malware: 'malware',
@@ -183,7 +185,7 @@ export const lists = {
       tracker: 'trackers',
       c2: 'command and control',
       doh: 'encrypted resolvers',
-    } as Record<string, string>,
+    } satisfies Record<Schemas['FeedCategory'], string>,
     interval: 'Hours between two checks',
     builtin: 'built in',
   },
@@ -197,7 +199,10 @@ export const lists = {
     provider: 'Provider',
     upstreams: 'Servers',
     mode: 'Protocol',
-    modes: { plain: 'plain', dot: 'DNS over TLS', doh: 'DNS over HTTPS' } as Record<string, string>,
+    modes: { plain: 'plain', dot: 'DNS over TLS', doh: 'DNS over HTTPS' } satisfies Record<
+      Schemas['PresetMode'],
+      string
+    >,
     tlsName: 'Name on the certificate',
     filtering: 'Filters',
     filterings: {
@@ -205,7 +210,7 @@ export const lists = {
       malware: 'malware',
       ads: 'malware, advertisements, trackers',
       family: 'also adult content',
-    } as Record<string, string>,
+    } satisfies Record<Schemas['Filtering'], string>,
     note: 'Statement of the provider about its logs',
   },
   external: {

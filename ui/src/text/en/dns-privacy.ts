@@ -1,3 +1,5 @@
+import type { Schemas } from '@/api/client'
+
 const group = (n: number) => String(n).replace(/\B(?=(\d{3})+(?!\d))/g, ' ')
 
 export const privacy = {
@@ -37,7 +39,7 @@ export const privacy = {
       low: 'low: every host is protected, unknown devices too',
       medium: 'medium: every device has blocks',
       high: 'high: some devices have no block',
-    } as Record<string, string>,
+    } satisfies Record<Schemas['Risk2'], string>,
     lists: 'Known public resolvers',
     listsValue: (addresses: number, domains: number) =>
       `${group(addresses)} addresses and networks, ${group(domains)} domains`,
@@ -152,7 +154,7 @@ export const privacy = {
       doh: 'DNS over HTTPS',
       quic: 'QUIC',
       route: 'Route',
-    } as Record<string, string>,
+    } satisfies Record<Schemas['Check2'], string>,
     run: 'Run leak check',
     running: (n: number, seconds: number) =>
       `${n === 1 ? '1 check is' : `${n} checks are`} running, ${seconds} s.`,
@@ -160,7 +162,7 @@ export const privacy = {
       pass: 'pass',
       fail: 'fail',
       inconclusive: 'inconclusive',
-    } as Record<string, string>,
+    } satisfies Record<Schemas['LeakVerdict'], string>,
     result: (verdict: string, subject: string, passed: number, all: number) =>
       `${verdict === 'pass' ? 'Every probe went where it may' : verdict === 'fail' ? 'Leak' : 'Inconclusive'}: ${passed} of ${all} checks passed for ${subject}.`,
     columns: {

@@ -1,3 +1,5 @@
+import type { Schemas } from '@/api/client'
+
 const group = (n: number) => String(n).replace(/\B(?=(\d{3})+(?!\d))/g, ' ')
 
 export const upstreams = {
@@ -27,7 +29,10 @@ export const upstreams = {
       string
     >,
     mode: 'Protocol',
-    modes: { plain: 'plain', dot: 'DNS over TLS', doh: 'DNS over HTTPS' } as Record<string, string>,
+    modes: { plain: 'plain', dot: 'DNS over TLS', doh: 'DNS over HTTPS' } satisfies Record<
+      Schemas['PresetMode'],
+      string
+    >,
     dnssec: 'DNSSEC',
     validated: 'answers are validated',
     notValidated: 'answers are not validated',
@@ -87,7 +92,7 @@ export const upstreams = {
       random: 'at random',
       parallel: 'all at once, the first answer counts',
       sequential: 'in the order given, the next one when one fails',
-    } as Record<string, string>,
+    } satisfies Record<Schemas['RotationMode'], string>,
     interval: 'Seconds that a choice is kept',
     intervalHint: '0 chooses for each query.',
     sticky: 'Keep each device on its upstream',

@@ -1,3 +1,5 @@
+import type { Schemas } from '@/api/client'
+
 const group = (n: number) => String(n).replace(/\B(?=(\d{3})+(?!\d))/g, ' ')
 
 export const zones = {
@@ -46,7 +48,7 @@ export const zones = {
     forward: 'other recursive resolvers',
     stub: 'servers of the zone',
     secondary: 'transferred',
-  } as Record<string, string>,
+  } satisfies Record<Schemas['ZoneType'], string>,
   signed: 'signed',
   validated: 'validated',
   unsigned: 'not signed',

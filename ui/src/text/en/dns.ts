@@ -1,3 +1,4 @@
+import type { Schemas } from '@/api/client'
 import { editor, lists } from './dns-lists'
 import { privacy } from './dns-privacy'
 import { upstreams } from './dns-upstreams'
@@ -182,7 +183,10 @@ export const dns = {
     },
     validated: 'validated',
     notValidated: 'not validated',
-    protocols: { plain: 'plain', dot: 'DNS over TLS', doh: 'DNS over HTTPS' } as Record<string, string>,
+    protocols: { plain: 'plain', dot: 'DNS over TLS', doh: 'DNS over HTTPS' } satisfies Record<
+      Schemas['PresetMode'],
+      string
+    >,
     sameName: 'All queries for this name',
     sameClient: 'All queries of this client',
     sameList: 'All that this rule or list matched',

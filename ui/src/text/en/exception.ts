@@ -1,3 +1,5 @@
+import type { Schemas } from '@/api/client'
+
 export const exception = {
   title: 'Allow for a while',
   titleOf: (device: string) => `Exception for ${device}`,
@@ -12,7 +14,7 @@ export const exception = {
     'diagnostic-bypass': 'Bypass for a diagnosis',
     'captive-portal': 'Sign in to a captive portal',
     quarantine: 'Quarantine',
-  } as Record<string, string>,
+  } satisfies Record<Schemas['ExceptionType'], string>,
   effects: {
     'temporary-direct':
       'The device goes out directly, in the clear, past its policies. It counts in the verdict.',
@@ -23,11 +25,11 @@ export const exception = {
       'The device goes out directly, in the clear, past its policies. It counts in the verdict.',
     'captive-portal': 'The device may open the sign-in page of the network in front of the gateway.',
     quarantine: 'The device is cut off from the network until the exception ends.',
-  } as Record<string, string>,
+  } satisfies Record<Schemas['ExceptionType'], string>,
   targets: 'Destinations',
   targetsHint: 'Addresses, networks, address:port, a port as :443, or domains, separated by commas.',
   duration: 'Duration',
-  durations: { '15': '15 min', '60': '60 min', '240': '4 h', '1440': '24 h' } as Record<string, string>,
+  durations: { '15': '15 min', '60': '60 min', '240': '4 h', '1440': '24 h' },
   minutes: 'Minutes',
   ends: (time: string) => `Ends by itself at ${time}, also when the daemon is stopped.`,
   reason: 'Reason',

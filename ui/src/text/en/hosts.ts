@@ -1,3 +1,4 @@
+import type { Schemas } from '@/api/client'
 import { formatNumber } from '../format'
 
 const many = (count: number, one: string, more: string) =>
@@ -47,7 +48,7 @@ export const hosts = {
     direct_by_exception: 'direct, by an exception',
     failed_open: 'direct, policy fails open',
     no_policy: 'direct, no policy',
-  } as Record<string, string>,
+  } satisfies Record<Schemas['Treatment'], string>,
   firstSeen: 'First seen',
   lastSeen: 'Last seen',
   mac: 'MAC address',
@@ -58,7 +59,7 @@ export const hosts = {
     dhcp: 'DHCP',
     mdns: 'multicast DNS',
     ssdp: 'SSDP',
-  } as Record<string, string>,
+  } satisfies Record<Schemas['NameSource'], string>,
   namesHint: 'A host can give itself any name, except those of own zones and reservations.',
   vendor: 'Vendor',
   vendorUnknown: 'unknown: the address is random or not assigned',
@@ -94,7 +95,7 @@ export const hosts = {
       direct: 'They are no device. Where no policy is for their network they leave directly.',
       blocked: 'They are no device, and do not reach the internet.',
       quarantine: 'They are no device, and reach the gateway only.',
-    } as Record<string, string>,
+    },
     empty: 'Every host that has answered the gateway is a device.',
     emptyUnknown: 'No host has answered the gateway yet, so it is not known who is there.',
     more: (count: number) => (count === 1 ? '1 more host' : `${formatNumber(count)} more hosts`),
@@ -124,7 +125,7 @@ export const hosts = {
         'It becomes a device in quarantine: it reaches the gateway, and neither the internet nor other networks. Hosts of its own network still reach it.',
       block:
         'It becomes a device that is blocked: the gateway forwards nothing of it. If it is the machine that you sit at, you lose the internet.',
-    } as Record<string, string>,
+    },
     name: 'Name',
     trustClass: 'Trust class',
     standard: 'none of its own',
@@ -140,7 +141,7 @@ export const hosts = {
       blocked: 'Blocked',
       quarantine: 'Quarantine',
       policy: 'By a policy',
-    } as Record<string, string>,
+    },
     means: {
       direct:
         'Policies for their network and for all traffic hold for them. Where there is none, they leave directly, without a tunnel.',
@@ -150,7 +151,7 @@ export const hosts = {
         'They reach neither the internet nor other networks, only the gateway. Names of the internet are not resolved for them.',
       policy:
         'A policy for all traffic, or for their interface, holds for them as for every host. Where there is none, they leave directly.',
-    } as Record<string, string>,
+    },
     write: 'Write a policy for all traffic',
     written: 'It is this one: ',
     saved: 'It holds at once.',
@@ -191,7 +192,7 @@ export const hosts = {
       malware: 'blocks known malware',
       ads: 'blocks ads and trackers',
       family: 'blocks ads, trackers and adult pages',
-    } as Record<string, string>,
+    } satisfies Record<Schemas['Filtering'], string>,
     filter: 'Filter list',
     useList: 'Block ads and trackers by a list from the first minute',
     useListHint:
@@ -201,7 +202,7 @@ export const hosts = {
       hageziLight: 'HaGeZi Light: ads and trackers, seldom breaks a page',
       hageziNormal: 'HaGeZi Normal: stricter',
       stevenBlack: 'StevenBlack: a unified hosts file',
-    } as Record<string, string>,
+    },
     listThere: (count: number) =>
       count === 1 ? '1 list is subscribed already.' : `${count} lists are subscribed already.`,
     filteringOff: 'The filter is off; it is turned on with the list.',

@@ -1,3 +1,5 @@
+import type { Schemas } from '@/api/client'
+
 type Pair = readonly [label: string, hint: string]
 const count = (n: number, one: string, many: string) => (n === 1 ? `1 ${one}` : `${n} ${many}`)
 
@@ -80,7 +82,7 @@ export const networkUplinks = {
     connecting: 'connecting',
     disconnecting: 'disconnecting',
     captive: 'captive portal',
-  } as Record<string, string>,
+  } satisfies Record<Schemas['UplinkState'], string>,
   stateSince: (age: string) => `for ${age}`,
   notProbed: 'not probed',
   targets: (ok: number, all: number) => `${ok} of ${all} answer`,
@@ -139,7 +141,7 @@ export const networkUplinks = {
       string,
       string
     >,
-    modes: { auto: 'auto', manual: 'manual' } as Record<string, string>,
+    modes: { auto: 'auto', manual: 'manual' } satisfies Record<Schemas['FailoverMode'], string>,
     fields: {
       mode: ['Mode', 'manual only observes'],
       balance: ['Balance new flows', 'by weight, over all uplinks that work and take part'],

@@ -1,3 +1,4 @@
+import type { Schemas } from '@/api/client'
 import { networkUplinks } from './network-uplinks'
 
 type Pair = readonly [label: string, hint: string]
@@ -44,7 +45,7 @@ export const network = {
       loopback: 'loopback',
       port: 'port of a bridge',
       other: 'other',
-    } as Record<string, string>,
+    } satisfies Record<Schemas['InterfaceRole'], string>,
     methods: { static: 'this gateway, fixed', dhcp: 'DHCP client', none: 'the host' } as Record<
       string,
       string
@@ -53,7 +54,7 @@ export const network = {
       none: 'the host: nothing is changed',
       static: 'a fixed address',
       dhcp: 'DHCP',
-    } as Record<string, string>,
+    } satisfies Record<Schemas['InterfaceMethod'], string>,
     up: 'up',
     down: 'down',
     vlanOf: (parent: string, id: number) => `VLAN ${id} of ${parent}`,
@@ -90,14 +91,19 @@ export const network = {
     start: 'Start',
     stop: 'Stop',
     renew: 'Renew the lease',
-    started: 'The DHCP client is started.',
-    stopped: 'The DHCP client is stopped.',
-    renewed: 'The lease is being renewed.',
+    done: {
+      start: 'The DHCP client is started.',
+      stop: 'The DHCP client is stopped.',
+      renew: 'The lease is being renewed.',
+    },
     noClient: 'No DHCP client of the daemon runs here.',
     notHere:
       'The DHCP client is for other interfaces: those of the LAN have fixed addresses, uplinks are set on their own page.',
     stage: 'Stage',
-    stages: { bound: 'bound', searching: 'searching', failed: 'failed' } as Record<string, string>,
+    stages: { bound: 'bound', searching: 'searching', failed: 'failed' } satisfies Record<
+      Schemas['DhcpStage'],
+      string
+    >,
     server: 'Server',
     expires: 'Lease ends',
     used: 'Address is set',

@@ -1,3 +1,5 @@
+import type { Schemas } from '@/api/client'
+
 export const overview = {
   label: 'Overview',
   question: 'Is anything leaking right now?',
@@ -159,6 +161,7 @@ export const overview = {
       degraded: 'degraded',
       failed: 'failed',
       disabled: 'off',
-    } as Record<string, string>,
+      unknown: 'not known',
+    } satisfies Record<Schemas['ObservationState'], string>,
   },
 }

@@ -1,3 +1,5 @@
+import type { Schemas } from '@/api/client'
+
 type Pair = readonly [label: string, hint: string]
 const count = (n: number, one: string, many: string) => (n === 1 ? `1 ${one}` : `${n} ${many}`)
 
@@ -31,7 +33,10 @@ export const pathsSplitting = {
     bytes: 'Bytes',
     rtt: 'Round trip',
   },
-  states: { active: 'takes new flows', draining: 'draining', down: 'down' } as Record<string, string>,
+  states: { active: 'takes new flows', draining: 'draining', down: 'down' } satisfies Record<
+    Schemas['EndpointState'],
+    string
+  >,
   noFlows: 'no flows',
   activation: 'Splitting of policies',
   activationHint: 'takes effect at once',
@@ -90,5 +95,5 @@ export const pathsSplitting = {
     active: 'active',
     waiting: 'waiting for traffic',
     not_supported: 'not supported by this tunnel',
-  } as Record<string, string>,
+  } satisfies Record<Schemas['CoverState'], string>,
 }

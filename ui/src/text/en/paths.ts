@@ -1,3 +1,4 @@
+import type { Schemas } from '@/api/client'
 import { pathsImport } from './paths-import'
 import { pathsSplitting } from './paths-splitting'
 
@@ -26,7 +27,7 @@ export const paths = {
     string,
     string
   >,
-  types: { wireguard: 'WireGuard', openvpn: 'OpenVPN' } as Record<string, string>,
+  types: { wireguard: 'WireGuard', openvpn: 'OpenVPN' } satisfies Record<Schemas['TunnelType'], string>,
 
   answer: {
     none: 'There is no tunnel yet.',
@@ -179,7 +180,7 @@ export const paths = {
       ping: 'Handshake and ping',
       http: 'Handshake and HTTP',
       dns: 'Handshake and DNS',
-    } as Record<string, string>,
+    } satisfies Record<Schemas['HealthCheckType'], string>,
     noBridge: 'none',
     auto: 'automatic',
     fields: {
@@ -238,8 +239,11 @@ export const paths = {
     empty:
       'A transport carries the outer packets of a tunnel over TCP or SOCKS5, where UDP is blocked. A segment forwards a network into a tunnel.',
     emptyCommand: 'gateway-ctl bridges create',
-    kinds: { transport: 'transport', segment: 'segment' } as Record<string, string>,
-    transports: { udp2tcp: 'UDP over TCP', socks5: 'SOCKS5' } as Record<string, string>,
+    kinds: { transport: 'transport', segment: 'segment' } satisfies Record<Schemas['BridgeKind'], string>,
+    transports: { udp2tcp: 'UDP over TCP', socks5: 'SOCKS5' } satisfies Record<
+      Schemas['TransportType'],
+      string
+    >,
     sources: { interface: 'interface', vlan: 'VLAN', subnet: 'network', tunnel: 'tunnel' } as Record<
       string,
       string

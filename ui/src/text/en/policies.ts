@@ -1,3 +1,4 @@
+import type { Schemas } from '@/api/client'
 import type { ReactNode } from 'react'
 import { policyExceptions } from './policy-exceptions'
 import { policyProfiles } from './policy-profiles'
@@ -133,7 +134,7 @@ export const policies = {
     device_group: 'group',
     destination: 'destination',
     domain: 'domain',
-  } as Record<string, string>,
+  } satisfies Record<Schemas['SourceType'], string>,
   expiresAt: (time: string) => `expires ${time}`,
   ended: 'ended',
   noHopsClosed: 'no hops: these devices are cut off',
@@ -146,12 +147,12 @@ export const policies = {
     'fail-closed': 'fail-closed',
     'fail-degraded': 'fail-degraded',
     'fail-open': 'fail-open',
-  } as Record<string, string>,
+  } satisfies Record<Schemas['FailPolicy'], string>,
   failMeans: {
     'fail-closed': 'blocks',
     'fail-degraded': 'uses the hops that are left, never direct',
     'fail-open': 'lets traffic out directly',
-  } as Record<string, string>,
+  } satisfies Record<Schemas['FailPolicy'], string>,
   savedNotActive: 'saved, not active',
   edited: 'edited',
   off: 'off, still active',
@@ -201,7 +202,7 @@ export const policies = {
     subnet: 'Subnet of sources',
     destination: 'Destination addresses',
     domain: 'Domains',
-  } as Record<string, string>,
+  } satisfies Record<Schemas['SourceType'], string>,
   sourceHints: {
     interface: 'Name of the interface where traffic comes in. Several with commas.',
     vlan: '1 to 4094. Several with commas.',
@@ -240,31 +241,31 @@ export const policies = {
     'fail-closed': 'No hops + fail-closed = these devices are cut off.',
     'fail-degraded': 'No hops + fail-degraded = these devices are cut off.',
     'fail-open': 'No hops + fail-open = these devices take the default route.',
-  } as Record<string, string>,
+  } satisfies Record<Schemas['FailPolicy'], string>,
   failLabel: 'Failure policy',
   failOptions: {
     'fail-closed': 'Block (fail-closed)',
     'fail-degraded': 'Use what is left (fail-degraded)',
     'fail-open': 'Let out directly (fail-open)',
-  } as Record<string, string>,
+  } satisfies Record<Schemas['FailPolicy'], string>,
   failOfProfile: 'That of the profile',
   failSentences: {
     'fail-closed': 'Nothing leaves until a hop works again.',
     'fail-degraded': 'Hops that are down are skipped while a tunnel or proxy is left. Never direct.',
     'fail-open': 'Traffic leaves by the default route, in the clear.',
-  } as Record<string, string>,
+  } satisfies Record<Schemas['FailPolicy'], string>,
   /** After the name of the policy and a colon. */
   failSentence: {
     'fail-closed': 'if its hops are down, it blocks',
     'fail-degraded': 'if hops are down, it uses those that are left and never lets traffic out directly',
     'fail-open': 'if its hops are down, it lets traffic out directly',
-  } as Record<string, string>,
+  } satisfies Record<Schemas['FailPolicy'], string>,
   picture: {
     hop: 'hop',
     'fail-closed': 'stopped',
     'fail-degraded': 'next hop',
     'fail-open': 'in the clear',
-  } as Record<string, string> & { hop: string },
+  } satisfies Record<Schemas['FailPolicy'] | 'hop', string>,
   stricterClass: (name: string, fail: string) => `The privacy class ${name} makes it ${fail}.`,
   reject: 'Blocked packets',
   rejects: { unreachable: 'are answered as unreachable', drop: 'are dropped silently' } as Record<
@@ -276,7 +277,7 @@ export const policies = {
     flow: 'each on its hop',
     source: 'together per device',
     source_dest: 'together per device and destination',
-  } as Record<string, string>,
+  } satisfies Record<Schemas['Sticky'], string>,
   stickyOfProfile: 'as the profile says',
   expires: 'Ends at',
   expiresHint: 'Empty: never.',
@@ -294,7 +295,7 @@ export const policies = {
     first: 'First hop down',
     down: 'All tunnels down',
     boot: 'Before the plan is loaded',
-  } as Record<string, string>,
+  },
   compiledNow: 'Compiled with the present state of hops',
   inForce: 'In force',
   notInForce: 'This policy is not active.',
@@ -334,7 +335,7 @@ export const policies = {
     direct: 'direct',
     tunnel: 'through its hops',
     next_hop: 'through other hops',
-  } as Record<string, string>,
+  } satisfies Record<Schemas['Outcome'], string>,
   pendingTag: 'pending',
   matrixUnrecorded: (hosts: number, by: string) =>
     `${hosts === 1 ? '1 host' : `${formatNumber(hosts)} hosts`} without a device record: ${by}`,
@@ -345,7 +346,7 @@ export const policies = {
     none: 'No policy leaks in any state of the tunnels.',
     low: 'Policies let traffic out directly only where you chose so.',
     high: 'At least one policy lets traffic out against its own rule.',
-  } as Record<string, string>,
+  } satisfies Record<Schemas['Risk'], string>,
   failMatrix: 'Fail matrix',
   failMatrixHint: 'each policy now, without its first hop, and without any hop',
   failColumns: {

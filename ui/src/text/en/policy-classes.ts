@@ -1,3 +1,5 @@
+import type { Schemas } from '@/api/client'
+
 const count = (n: number, one: string, many: string) => `${n} ${n === 1 ? one : many}`
 
 /** Texts of privacy classes. */
@@ -18,7 +20,7 @@ export const policyClasses = {
     off: 'the one that the device chooses',
     device: 'the gateway',
     system: 'the gateway only, encrypted ones are blocked',
-  } as Record<string, string>,
+  } satisfies Record<Schemas['ClassDnsMode'], string>,
   blocks: 'Enforces',
   switches: {
     force_dns: 'Force DNS to the gateway',
@@ -28,7 +30,7 @@ export const policyClasses = {
     block_quic: 'Block QUIC',
     block_ipv6: 'Block IPv6',
     allow_exceptions: 'Allow exceptions',
-  } as Record<string, string>,
+  },
   switchShort: {
     force_dns: 'DNS forced',
     force_ntp: 'NTP forced',
@@ -36,16 +38,19 @@ export const policyClasses = {
     block_dot: 'no DoT',
     block_quic: 'no QUIC',
     block_ipv6: 'no IPv6',
-  } as Record<string, string>,
+  },
   webrtc: 'WebRTC (STUN)',
   webrtcs: { off: 'not touched', tunnel: 'by the policy of the device', block: 'blocked' } as Record<
     string,
     string
   >,
   ech: 'Encrypted ClientHello keys',
-  echs: { allow: 'passed on', strip: 'removed' } as Record<string, string>,
+  echs: { allow: 'passed on', strip: 'removed' } satisfies Record<Schemas['Ech'], string>,
   queryLog: 'Query log',
-  queryLogs: { full: 'full', anonymous: 'without the device', off: 'off' } as Record<string, string>,
+  queryLogs: { full: 'full', anonymous: 'without the device', off: 'off' } satisfies Record<
+    Schemas['QueryLog'],
+    string
+  >,
   telemetryLists: 'Block lists for these devices only',
   telemetryHint: 'Names of lists, one each line.',
   exceptionsAllowed: 'Exceptions',

@@ -1,3 +1,5 @@
+import type { Schemas } from '@/api/client'
+
 const count = (n: number, one: string, many: string) => `${n} ${n === 1 ? one : many}`
 
 /** Texts of exceptions from policies. */
@@ -17,7 +19,7 @@ export const policyExceptions = {
     'temporary-direct': 'Temporarily direct',
     quarantine: 'Quarantine',
     'captive-portal': 'Captive portal',
-  } as Record<string, string>,
+  } satisfies Record<Schemas['ExceptionType'], string>,
   exceptionMeans: {
     'emergency-bypass': 'The device leaves by the default route, because something else must not wait.',
     'diagnostic-bypass': 'The device leaves by the default route, for diagnosis.',
@@ -25,7 +27,7 @@ export const policyExceptions = {
     'temporary-direct': 'The device leaves by the default route, or by the hops of a profile.',
     quarantine: 'Nothing of the device passes the gateway.',
     'captive-portal': 'Only DNS and the web leave by the default route, to log in at a portal.',
-  } as Record<string, string>,
+  } satisfies Record<Schemas['ExceptionType'], string>,
   exceptionStatus: {
     planned: 'Planned',
     active: 'Active',

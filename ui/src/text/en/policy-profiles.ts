@@ -1,3 +1,5 @@
+import type { Schemas } from '@/api/client'
+
 const count = (n: number, one: string, many: string) => `${n} ${n === 1 ? one : many}`
 
 /** Texts of profiles and chains. */
@@ -20,7 +22,7 @@ export const policyProfiles = {
     inherit: 'as for everything else',
     tunnel: 'name servers of the tunnel',
     custom: 'own upstreams',
-  } as Record<string, string>,
+  } satisfies Record<Schemas['ProfileDnsMode'], string>,
   upstreams: 'Upstreams',
   upstreamsHint: 'One each line: an address, a name or an https:// URL.',
   mtu: 'MTU',
@@ -32,7 +34,7 @@ export const policyProfiles = {
     degraded: 'Degraded',
     disabled: 'Disabled',
     unknown: 'Unknown',
-  } as Record<string, string>,
+  } satisfies Record<Schemas['ChainStatus'], string>,
   effectiveMtu: 'Effective MTU',
   deleteProfileMeans: 'What names this profile loses its hops: its failure policy applies.',
   deleteChainMeans: 'What names this chain loses its hops: its failure policy applies.',

@@ -1,3 +1,5 @@
+import type { Schemas } from '@/api/client'
+
 type Kind = 'policy' | 'profile'
 
 export const presets = {
@@ -18,7 +20,7 @@ export const presets = {
     work: 'Work',
     iot: 'Appliances',
     privacy: 'Privacy',
-  } as Record<string, string>,
+  } satisfies Record<Schemas['PresetCategory'], string>,
   makes: 'Creates',
   kinds: { policy: 'a policy', profile: 'a profile' } as Record<Kind, string>,
   open: 'left open',

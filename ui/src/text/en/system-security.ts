@@ -1,4 +1,6 @@
 /** Texts of encryption, wiping and the dead-man switch. */
+import type { Schemas } from '@/api/client'
+
 export const systemSecurity = {
   question: 'What protects this gateway itself?',
   sentence: (sealed: number, all: number) =>
@@ -16,7 +18,7 @@ export const systemSecurity = {
     generated: 'generated at the first start',
     own: 'your own',
     none: 'none: secrets are stored in clear',
-  } as Record<string, string>,
+  } satisfies Record<Schemas['SecretsMode'], string>,
   newPassphrase: 'New passphrase',
   passphraseHint: 'At least 12 characters. It stays on this host, so that the gateway starts unattended.',
   repeat: 'Repeat the passphrase',
@@ -36,7 +38,7 @@ export const systemSecurity = {
     default: 'default: offered, older peers are accepted',
     preferred: 'preferred: first choice, older peers are accepted',
     required: 'required: peers without it are refused',
-  } as Record<string, string>,
+  } satisfies Record<Schemas['PqMode'], string>,
   offered: 'Offered groups',
   clients: 'Connections of the gateway',
   client: 'Purpose',
@@ -68,7 +70,7 @@ export const systemSecurity = {
     soft: 'soft: logs, audit trail, sessions, DNS history, leases',
     medium: 'medium: also all configuration, accounts and keys; everything blocks',
     hard: 'hard: the whole state folder; the daemon ends, everything stays blocked',
-  } as Record<string, string>,
+  } satisfies Record<Schemas['WipeLevel'], string>,
   armConsequence: (hours: number, level: string) =>
     `After ${hours} hours without a request of an administrator or operator the gateway wipes itself (${level}). Nothing asks again.`,
   armTitle: 'Arm the dead-man switch',
@@ -82,7 +84,7 @@ export const systemSecurity = {
     medium:
       'All configuration, accounts and keys are erased, and all logs. A single policy is left, and it blocks everything.',
     hard: 'Everything in the state folder is erased. The daemon ends, everything stays blocked, and it does not start before the file wiped is removed there.',
-  } as Record<string, string>,
+  } satisfies Record<Schemas['WipeLevel'], string>,
   password: 'Your password',
   passwordHint: 'It is checked before anything is erased.',
   wiped: 'The gateway is wiped.',

@@ -1,3 +1,4 @@
+import type { Schemas } from '@/api/client'
 import { systemSecurity } from './system-security'
 
 export const system = {
@@ -46,7 +47,7 @@ export const system = {
         'Changes the configuration and runs diagnostics. No accounts, keys, secrets, imports, backups, rollbacks or wipes.',
       viewer: 'Reads configuration, status and the audit trail.',
       diagnostics: 'For keys only: as a viewer, and the query log, probes and test runs.',
-    } as Record<string, string>,
+    } satisfies Record<Schemas['Role'], string>,
     change: 'Change your password',
     current: 'Current password',
     next: 'New password',
@@ -120,12 +121,12 @@ export const system = {
       default: 'default',
       bootstrap: 'configuration file',
       runtime: 'set here',
-    } as Record<string, string>,
+    } satisfies Record<Schemas['Source'], string>,
     applies: {
       live: 'at once',
       restart: 'after a restart',
       file: 'by the configuration file only',
-    } as Record<string, string>,
+    } satisfies Record<Schemas['Apply'], string>,
     waits: 'waits for a restart',
     needsRestart: 'Needs a restart',
     needsRestartHint: 'These values are stored and not in force.',
@@ -167,7 +168,10 @@ export const system = {
     noRuns: 'No backup has run yet.',
     time: 'Time',
     trigger: 'Started by',
-    triggers: { schedule: 'schedule', retry: 'retry', manual: 'hand' } as Record<string, string>,
+    triggers: { schedule: 'schedule', retry: 'retry', manual: 'hand' } satisfies Record<
+      Schemas['BackupTrigger'],
+      string
+    >,
     result: 'Result',
     size: 'Size',
     name: 'Name',
@@ -214,7 +218,7 @@ export const system = {
     file: 'File of an export',
     fileHint: 'A plain export (.json) or an encrypted one (.age).',
     mode: 'Objects that are not in the file',
-    modes: { merge: 'stay', replace: 'are deleted' } as Record<string, string>,
+    modes: { merge: 'stay', replace: 'are deleted' } satisfies Record<Schemas['ModeInput'], string>,
     filePassphrase: 'Passphrase of the file',
     check: 'Show what it would change',
     import: 'Import',
@@ -237,7 +241,10 @@ export const system = {
     field: 'Field',
     setting: 'setting',
     settings: (count: number) => (count === 1 ? '1 setting' : `${count} settings`),
-    ops: { create: 'created', update: 'changed', delete: 'deleted' } as Record<string, string>,
+    ops: { create: 'created', update: 'changed', delete: 'deleted', unchanged: 'unchanged' } satisfies Record<
+      Schemas['Op'],
+      string
+    >,
     dataplane: 'Rules in the kernel',
     dataplaneSame: 'The rules in the kernel stay the same.',
     added: (count: number) => `${count} added`,
@@ -269,7 +276,7 @@ export const system = {
       scheduled: 'by schedule',
       pre_rollback: 'before a rollback',
       pre_discard: 'before a discard',
-    } as Record<string, string>,
+    } satisfies Record<Schemas['SnapshotReason'], string>,
     author: 'By',
     content: 'Content',
     size: 'Size',
@@ -301,7 +308,11 @@ export const system = {
     question: 'What runs here?',
     sentence: (version: string, host: string, uptime: string) =>
       `Version ${version} on ${host}, up ${uptime}.`,
-    health: { ok: 'It enforces policies.', blocked: 'It blocks everything.' } as Record<string, string>,
+    health: {
+      ok: 'It enforces policies.',
+      degraded: 'It enforces policies, but a part of it fails.',
+      blocked: 'It blocks everything.',
+    } satisfies Record<Schemas['DaemonState'], string>,
     services: 'Parts',
     servicesHint: 'Result of the last run of each part.',
     working: (ok: number, all: number) => `${ok} of ${all} work.`,

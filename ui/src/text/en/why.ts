@@ -1,3 +1,5 @@
+import type { Schemas } from '@/api/client'
+
 export const why = {
   question: (device: string) => `Why does ${device} go out this way?`,
   ladder: 'How the decision was made',
@@ -13,7 +15,10 @@ export const why = {
   bothFamilies: 'IPv4 and IPv6',
   ask: 'Ask',
   answeredAt: (time: string) => `answered ${time}`,
-  decisions: { tunnel: 'Tunnel', direct: 'Direct', block: 'Blocked' } as Record<string, string>,
+  decisions: { tunnel: 'Tunnel', direct: 'Direct', block: 'Blocked' } satisfies Record<
+    Schemas['Decision'],
+    string
+  >,
   heads: { block: 'BLOCKED', direct: 'DIRECT', tunnel: 'TUNNEL', proxy: 'PROXY', local: 'LOCAL' },
   packet: 'Packet',
   fromTo: (from: string, to: string) => `from ${from} to ${to}`,

@@ -1,3 +1,5 @@
+import type { Schemas } from '@/api/client'
+
 export const wizard = {
   label: 'Setup',
   steps: 'Setup steps',
@@ -67,7 +69,7 @@ export const wizard = {
       loopback: 'this host',
       port: 'port of a bridge',
       other: 'not used',
-    } as Record<string, string>,
+    } satisfies Record<Schemas['InterfaceRole'], string>,
     addresses: 'Addresses',
     speed: 'Speed',
     wan: 'Uplink',
@@ -149,7 +151,7 @@ export const wizard = {
       up: 'Bringing the tunnel back',
       after: 'Looking at the traffic after it',
       done: 'Done',
-    } as Record<string, string>,
+    },
     packetsEscaped: (count: number): string => (count === 1 ? 'packet escaped' : 'packets escaped'),
     result: (device: string, seconds: number, stopped: number | null) =>
       `${device} was cut off for ${seconds} s and nothing of it left past ${
@@ -197,7 +199,7 @@ export const wizard = {
       doh: 'DoH',
       quic: 'QUIC',
       route: 'Route',
-    } as Record<string, string>,
+    } satisfies Record<Schemas['Check2'], string>,
     pass: 'Pass',
     fail: 'Fail',
     inconclusive: 'Not known',

@@ -8,6 +8,7 @@ import { resource } from '@/components/resource'
 import { StateWord } from '@/components/state'
 import { Age } from '@/components/time'
 import type { Column } from '@/components/table'
+import { TwoLines } from '@/components/two-lines'
 import { useText, type Text } from '@/text'
 import { numberOf } from '../numbers'
 
@@ -68,11 +69,10 @@ function columnsOf(text: Text): Column<Row>[] {
       sort: nameOf,
       bare: true,
       cell: (row) => (
-        <span className="two">
+        <TwoLines second={row.comment}>
           <span className="med">{nameOf(row)}</span>
           {row.url ? <small className="mono">{row.url}</small> : null}
-          {row.comment ? <small>{row.comment}</small> : null}
-        </span>
+        </TwoLines>
       ),
     },
     { head: columns.state, sort: (row) => String(row.enabled), cell: (row) => <ListState row={row} /> },
@@ -95,10 +95,9 @@ function ListState({ row }: { row: Row }) {
   if (!row.enabled) return <StateWord state="idle">{states.off}</StateWord>
   if (row.error)
     return (
-      <span className="two">
+      <TwoLines second={row.error}>
         <StateWord state="down">{states.error}</StateWord>
-        <small>{row.error}</small>
-      </span>
+      </TwoLines>
     )
   if (row.url && row.last_updated === null) return <StateWord state="unknown">{states.waiting}</StateWord>
   return <span className="st st--plain">{states.on}</span>

@@ -1,14 +1,15 @@
 // The external filter that queries can be forwarded to.
 
 import { useState } from 'react'
-import { call, client } from '@/api/client'
+import { call, client, type Schemas } from '@/api/client'
 import { useChange, useGet } from '@/api/query'
-import { say, sayError } from '@/session/toasts'
+import { sayError } from '@/session/toasts'
 import { Button } from '@/components/button'
 import { TextField } from '@/components/fields'
-import { Failure, Loaded, Section } from '@/components/section'
+import { Loaded, Section } from '@/components/section'
 import { StateWord } from '@/components/state'
-import { ApiError } from '@/api/client'
+import { useFormAction } from '@/components/action'
+import { ActionForm } from '@/components/action-form'
 import { useText } from '@/text'
 import { numberOf } from '../numbers'
 
@@ -20,7 +21,6 @@ export function ExternalFilter() {
   const use = useChange((on: boolean) =>
     on ? call(client.POST('/dns/extfilter/enable')) : call(client.POST('/dns/extfilter/disable')),
   )
-  const yes = (value: boolean | null) => (value === null ? '-' : value ? text.common.yes : text.common.no)
   const status = query.data?.data
   return (
     <Section
@@ -45,35 +45,34 @@ export function ExternalFilter() {
       }
     >
       <Loaded query={query}>
-        {(data) =>
-          data.configured ? (
-            <>
-              <dl className="kv">
-                <Fact label={external.enabled}>
-                  <StateWord state={!data.enabled ? 'idle' : data.reachable ? 'ok' : 'down'}>
-                    {!data.enabled
-                      ? external.states.off
-                      : data.reachable
-                        ? external.states.on
-                        : external.states.down}
-                  </StateWord>
-                </Fact>
-                <Fact label={external.url}>{data.url ?? '-'}</Fact>
-                <Fact label={external.version}>{data.version ?? '-'}</Fact>
-                <Fact label={external.reachable}>{yes(data.reachable)}</Fact>
-                <Fact label={external.blocking}>{yes(data.blocking)}</Fact>
-                <Fact label={external.queries}>{numberOf(data.queries_today)}</Fact>
-                <Fact label={external.blocked}>{numberOf(data.blocked_today)}</Fact>
-              </dl>
-              {data.error ? <p className="mid">{data.error}</p> : null}
-            </>
-          ) : (
-            <p className="mid">{external.none}</p>
-          )
-        }
+        {(data) => (data.configured ? <Facts status={data} /> : <p className="mid">{external.none}</p>)}
       </Loaded>
       {editing ? <ConfigForm onDone={() => setEditing(false)} /> : null}
     </Section>
+  )
+}
+
+function Facts({ status: data }: { status: Schemas['ExtFilterStatus'] }) {
+  const text = useText()
+  const { external } = text.dns.lists
+  const yes = (value: boolean | null) => (value === null ? '-' : value ? text.common.yes : text.common.no)
+  return (
+    <>
+      <dl className="kv">
+        <Fact label={external.enabled}>
+          <StateWord state={!data.enabled ? 'idle' : data.reachable ? 'ok' : 'down'}>
+            {!data.enabled ? external.states.off : data.reachable ? external.states.on : external.states.down}
+          </StateWord>
+        </Fact>
+        <Fact label={external.url}>{data.url ?? '-'}</Fact>
+        <Fact label={external.version}>{data.version ?? '-'}</Fact>
+        <Fact label={external.reachable}>{yes(data.reachable)}</Fact>
+        <Fact label={external.blocking}>{yes(data.blocking)}</Fact>
+        <Fact label={external.queries}>{numberOf(data.queries_today)}</Fact>
+        <Fact label={external.blocked}>{numberOf(data.blocked_today)}</Fact>
+      </dl>
+      {data.error ? <p className="mid">{data.error}</p> : null}
+    </>
   )
 }
 
@@ -113,38 +112,39 @@ function ConfigFields(props: {
   const [url, setUrl] = useState(props.url)
   const [resolver, setResolver] = useState(props.resolver ?? '')
   const [password, setPassword] = useState('')
-  const save = useChange(() =>
-    call(
-      client.PUT('/dns/extfilter/config', {
-        body: {
-          url,
-          resolver: resolver === '' ? null : resolver,
-          // What is left out keeps its value.
-          ...(password === '' ? {} : { password }),
-        } as never,
-      }),
-    ),
+  const save = useFormAction(
+    () =>
+      call(
+        client.PUT('/dns/extfilter/config', {
+          body: {
+            url,
+            resolver: resolver === '' ? null : resolver,
+            // What is left out keeps its value.
+            ...(password === '' ? {} : { password }),
+          } as never,
+        }),
+      ),
+    () => {
+      props.onDone()
+      return text.common.saved
+    },
   )
-  const known = save.error instanceof ApiError ? save.error : null
   return (
-    <form
+    <ActionForm
       className="form form--2"
-      onSubmit={(event) => {
-        event.preventDefault()
-        save.mutate(undefined, {
-          onSuccess: ({ warnings }) => {
-            say(text.common.saved, warnings)
-            props.onDone()
-          },
-        })
-      }}
+      of={save}
+      onSubmit={() => save.run()}
+      word={text.common.save}
+      kind="plain"
+      needs="admin"
+      onCancel={props.onDone}
     >
-      <TextField label={external.url} value={url} error={known?.of('url')} onChange={setUrl} />
+      <TextField label={external.url} value={url} error={save.of('url')} onChange={setUrl} />
       <TextField
         label={external.resolver}
         hint={external.resolverHint}
         value={resolver}
-        error={known?.of('resolver')}
+        error={save.of('resolver')}
         onChange={setResolver}
       />
       <TextField
@@ -153,22 +153,9 @@ function ConfigFields(props: {
         type="password"
         autoComplete="off"
         value={password}
-        error={known?.of('password')}
+        error={save.of('password')}
         onChange={setPassword}
       />
-      {save.error ? (
-        <div className="wide">
-          <Failure error={save.error} />
-        </div>
-      ) : null}
-      <div className="btns wide">
-        <Button submit needs="admin" busy={save.isPending}>
-          {text.common.save}
-        </Button>
-        <Button kind="ghost" onClick={props.onDone}>
-          {text.common.cancel}
-        </Button>
-      </div>
-    </form>
+    </ActionForm>
   )
 }

@@ -51,7 +51,7 @@ export function Feeds() {
         {
           head: columns.category,
           sort: 'category',
-          cell: (row) => feeds.categories[row.category] ?? row.category,
+          cell: (row) => feeds.categories[row.category],
         },
         {
           head: columns.state,

@@ -2,11 +2,10 @@
 
 import { useGet } from '@/api/query'
 import { Link } from '@/session/link'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { Failure } from '@/components/section'
 import { useText } from '@/text'
 import { formatTime } from '@/text/format'
-import { dns } from '../entry'
 import { DomainLists } from './domain-lists'
 import { ExternalFilter } from './external'
 import { Feeds } from './feeds'
@@ -18,11 +17,7 @@ import { Rules } from './rules'
 export default function Lists() {
   const text = useText()
   return (
-    <>
-      <Answer question={text.dns.lists.question}>
-        <ListsSentence />
-      </Answer>
-      <Tabs entry={dns} />
+    <Page question={text.dns.lists.question} answer={<ListsSentence />}>
       <NameTest />
       <DomainLists />
       <Rules />
@@ -30,7 +25,7 @@ export default function Lists() {
       <Feeds />
       <Presets />
       <ExternalFilter />
-    </>
+    </Page>
   )
 }
 

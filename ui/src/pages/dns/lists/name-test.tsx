@@ -1,7 +1,7 @@
 // What would happen if a device asked for a name now.
 
 import { useState } from 'react'
-import { call, client } from '@/api/client'
+import { call, client, type Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
 import { useMutation } from '@tanstack/react-query'
 import { Link } from '@/session/link'
@@ -64,18 +64,23 @@ export function NameTest() {
           </Button>
         </form>
       )}
-      {evaluate.error ? <Failure error={evaluate.error} /> : null}
-      {result ? (
-        <dl className="facts dns-facts" role="status">
-          <dt>{test.dns}</dt>
-          <dd className="strong">{result.effective.dns}</dd>
-          <dt>{test.traffic}</dt>
-          <dd>
-            <StateWord state={STATES[result.decision] ?? 'unknown'}>{result.decision}</StateWord>{' '}
-            <Link to={`/devices/${result.device.id ?? ''}`}>{result.sentence}</Link>
-          </dd>
-        </dl>
-      ) : null}
+      <Failure error={evaluate.error} />
+      {result ? <Result result={result} /> : null}
     </Section>
+  )
+}
+
+function Result({ result }: { result: Schemas['Evaluation'] }) {
+  const { test } = useText().dns.lists
+  return (
+    <dl className="facts dns-facts" role="status">
+      <dt>{test.dns}</dt>
+      <dd className="strong">{result.effective.dns}</dd>
+      <dt>{test.traffic}</dt>
+      <dd>
+        <StateWord state={STATES[result.decision] ?? 'unknown'}>{result.decision}</StateWord>{' '}
+        <Link to={`/devices/${result.device.id ?? ''}`}>{result.sentence}</Link>
+      </dd>
+    </dl>
   )
 }

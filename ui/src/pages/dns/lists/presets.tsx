@@ -5,6 +5,7 @@ import { FieldList } from '@/components/form-fields'
 import { ObjectList, type FormProps } from '@/components/object-list'
 import { resource } from '@/components/resource'
 import { Tag } from '@/components/state'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 
 type Fields = Schemas['DnsPresetInput']
@@ -37,20 +38,19 @@ export function Presets() {
           sort: 'name',
           bare: true,
           cell: (row) => (
-            <span className="two">
+            <TwoLines second={row.privacy_note}>
               <span className="med">
                 {row.name} {row.builtin ? <Tag>{feeds.builtin}</Tag> : null}
               </span>
-              <small>{row.privacy_note}</small>
-            </span>
+            </TwoLines>
           ),
         },
         { head: columns.provider, sort: 'provider' },
-        { head: columns.protocol, sort: 'mode', cell: (row) => presets.modes[row.mode] ?? row.mode },
+        { head: columns.protocol, sort: 'mode', cell: (row) => presets.modes[row.mode] },
         {
           head: columns.filtering,
           sort: 'filtering',
-          cell: (row) => presets.filterings[row.filtering] ?? row.filtering,
+          cell: (row) => presets.filterings[row.filtering],
         },
         {
           head: columns.upstreams,

@@ -12,6 +12,7 @@ import { PickMany } from '@/components/picker'
 import { resource } from '@/components/resource'
 import { StateWord } from '@/components/state'
 import { Age } from '@/components/time'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 import { numberOf } from '../numbers'
 import { useDeviceNames, type Names } from '../names'
@@ -68,27 +69,21 @@ export function Rules() {
           head: columns.pattern,
           sort: 'pattern',
           bare: true,
-          cell: (row) => (
-            <span className="two">
-              <span className="mono med breaks">{row.pattern}</span>
-              <small>
-                {rules.matches[row.match] ?? row.match}
-                {row.qtypes.length > 0 ? `, ${row.qtypes.join(' ')}` : ''}
-                {row.comment ? `; ${row.comment}` : ''}
-              </small>
-            </span>
-          ),
+          cell: (row) => <RulePattern rule={row} />,
         },
         { head: columns.action, sort: 'action', cell: (row) => <RuleAction rule={row} /> },
         {
           head: columns.scope,
           cell: (row) => (
-            <span className="two">
+            <TwoLines
+              second={
+                row.schedule
+                  ? lists.scheduleOf(row.schedule.days, row.schedule.start, row.schedule.end)
+                  : null
+              }
+            >
               {scopeOf(row.scope, devices, groups, lists)}
-              {row.schedule ? (
-                <small>{lists.scheduleOf(row.schedule.days, row.schedule.start, row.schedule.end)}</small>
-              ) : null}
-            </span>
+            </TwoLines>
           ),
         },
         { head: columns.hits, sort: 'hits', numeric: true, cell: (row) => numberOf(row.hits) },
@@ -106,9 +101,20 @@ export function Rules() {
   )
 }
 
+function RulePattern({ rule }: { rule: Row }) {
+  const { rules } = useText().dns.lists
+  const types = rule.qtypes.length > 0 ? `, ${rule.qtypes.join(' ')}` : ''
+  const comment = rule.comment ? `; ${rule.comment}` : ''
+  return (
+    <TwoLines second={`${rules.matches[rule.match]}${types}${comment}`}>
+      <span className="mono med breaks">{rule.pattern}</span>
+    </TwoLines>
+  )
+}
+
 function RuleAction({ rule }: { rule: Row }) {
   const { rules } = useText().dns.lists
-  const word = rules.actions[rule.action] ?? rule.action
+  const word = rules.actions[rule.action]
   if (rule.action === 'block' || rule.action === 'nxdomain' || rule.action === 'refuse')
     return <StateWord state={rule.enabled ? 'blocked' : 'idle'}>{word}</StateWord>
   return (

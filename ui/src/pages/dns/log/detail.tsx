@@ -2,15 +2,14 @@
 
 import { useState } from 'react'
 import { call, client } from '@/api/client'
-import { useChange } from '@/api/query'
 import { Link } from '@/session/link'
 import type { Search } from '@/session/search-params'
-import { say } from '@/session/toasts'
 import { Button } from '@/components/button'
 import { TextField } from '@/components/fields'
 import { useFirstField } from '@/components/first-field'
-import { Failure } from '@/components/section'
 import { Actions } from '@/components/menu'
+import { useFormAction } from '@/components/action'
+import { ActionForm } from '@/components/action-form'
 import { useText } from '@/text'
 import { formatTime } from '@/text/format'
 import { tookOf } from './entry-words'
@@ -90,7 +89,7 @@ function Facts({ entry }: { entry: Entry }) {
       {entry.dnssec === null ? null : (
         <Fact label={facts.dnssec} value={entry.dnssec ? log.validated : log.notValidated} />
       )}
-      <Fact label={facts.proto} value={log.protocols[entry.proto] ?? entry.proto} />
+      <Fact label={facts.proto} value={log.protocols[entry.proto]} />
       <Fact label={facts.took} value={tookOf(entry.elapsed_ms)} />
       <Fact label={facts.time} value={formatTime(entry.time, 'long')} />
       <Fact label={facts.id} value={String(entry.id)} mono />
@@ -144,61 +143,47 @@ function DirectForm({ entry, device, onDone }: { entry: Entry; device: string; o
   const { direct } = text.dns.log
   const form = useFirstField()
   const [reason, setReason] = useState('')
-  const change = useChange(() =>
-    call(
-      client.POST('/exceptions', {
-        body: {
-          type: 'service-allowlist',
-          device_id: device,
-          allow_direct: true,
-          duration_min: MINUTES,
-          reason,
-          targets: [`=${entry.question.name}`],
-          profile: null,
-          starts_at: null,
-          expires_at: null,
-          created_by: '',
-          revoked_at: null,
-          ended_at: null,
-        },
-      }),
-    ),
+  const change = useFormAction(
+    () =>
+      call(
+        client.POST('/exceptions', {
+          body: {
+            type: 'service-allowlist',
+            device_id: device,
+            allow_direct: true,
+            duration_min: MINUTES,
+            reason,
+            targets: [`=${entry.question.name}`],
+            profile: null,
+            starts_at: null,
+            expires_at: null,
+            created_by: '',
+            revoked_at: null,
+            ended_at: null,
+          },
+        }),
+      ),
+    () => {
+      onDone()
+      return direct.done(entry.question.name)
+    },
   )
   return (
-    <form
-      ref={form}
-      className="form"
-      onSubmit={(event) => {
-        event.preventDefault()
-        change.mutate(undefined, {
-          onSuccess: ({ warnings }) => {
-            say(direct.done(entry.question.name), warnings)
-            onDone()
-          },
-        })
-      }}
+    <ActionForm
+      formRef={form}
+      of={change}
+      onSubmit={() => change.run()}
+      word={direct.button}
+      size="small"
+      needs="operator"
+      disabled={reason.trim() === ''}
+      onCancel={onDone}
     >
       <p className="mid">
         {direct.sentence(entry.client?.name ?? entry.client?.ip ?? '', entry.question.name, MINUTES)}
         {entry.status === 'blocked' ? ` ${direct.stillFiltered}` : ''}
       </p>
       <TextField label={direct.reason} value={reason} onChange={setReason} required />
-      {change.error ? <Failure error={change.error} /> : null}
-      <div className="btns">
-        <Button
-          submit
-          kind="primary"
-          size="small"
-          needs="operator"
-          busy={change.isPending}
-          disabled={reason.trim() === ''}
-        >
-          {direct.button}
-        </Button>
-        <Button kind="ghost" size="small" onClick={onDone}>
-          {text.common.cancel}
-        </Button>
-      </div>
-    </form>
+    </ActionForm>
   )
 }

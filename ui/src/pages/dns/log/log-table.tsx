@@ -7,6 +7,7 @@ import type { Search } from '@/session/search-params'
 import { Button } from '@/components/button'
 import { Actions } from '@/components/menu'
 import { Tag } from '@/components/state'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 import { formatTime } from '@/text/format'
 import type { Entry } from './filters'
@@ -161,11 +162,8 @@ interface RowProps {
 function Row({ entry, index, open, onOpen, filterBy }: RowProps) {
   const text = useText()
   const { log } = text.dns
-  const actions = useNameActions(entry)
   const blocked = entry.status === 'blocked' || entry.status === 'refused'
   const { question } = entry
-  const [quick] = actions
-  const verb = blocked ? 'allow' : 'block'
   return (
     <tr
       className={[blocked ? 'is-b' : '', open ? 'is-sel' : 'opens'].filter(Boolean).join(' ')}
@@ -209,21 +207,7 @@ function Row({ entry, index, open, onOpen, filterBy }: RowProps) {
         )}
       </td>
       <td className="num">
-        <span className="acts">
-          {quick ? (
-            <Button
-              kind="ghost"
-              size="small"
-              className="log__quick"
-              needs={quick.needs}
-              aria-label={log.quickFor(verb, question.name)}
-              onClick={quick.run}
-            >
-              {log.quick(verb)}
-            </Button>
-          ) : null}
-          <Actions label={log.actionsFor(question.name)} actions={actions} />
-        </span>
+        <RowActions entry={entry} blocked={blocked} />
       </td>
     </tr>
   )
@@ -256,7 +240,7 @@ function ClientName({ client, filterBy }: ClientProps) {
   if (!client) return <span className="dim">{log.noClient}</span>
   const name = client.name ?? client.ip
   return (
-    <span className="two">
+    <TwoLines second={client.name ? client.ip : log.unknownClient}>
       {client.device_id ? (
         <Link className="med" to={`/devices/${client.device_id}`}>
           {name}
@@ -270,8 +254,7 @@ function ClientName({ client, filterBy }: ClientProps) {
           {name}
         </button>
       )}
-      <small>{client.name ? client.ip : log.unknownClient}</small>
-    </span>
+    </TwoLines>
   )
 }
 
@@ -294,6 +277,31 @@ function AnsweredBy({ entry: { upstream, egress, status } }: { entry: Entry }) {
           : status === 'error'
             ? log.noAnswer
             : log.local}
+    </span>
+  )
+}
+
+function RowActions({ entry, blocked }: { entry: Entry; blocked: boolean }) {
+  const { log } = useText().dns
+  const actions = useNameActions(entry)
+  const { question } = entry
+  const [quick] = actions
+  const verb = blocked ? 'allow' : 'block'
+  return (
+    <span className="acts">
+      {quick ? (
+        <Button
+          kind="ghost"
+          size="small"
+          className="log__quick"
+          needs={quick.needs}
+          aria-label={log.quickFor(verb, question.name)}
+          onClick={quick.run}
+        >
+          {log.quick(verb)}
+        </Button>
+      ) : null}
+      <Actions label={log.actionsFor(question.name)} actions={actions} />
     </span>
   )
 }

@@ -4,12 +4,11 @@ import { useCallback, useEffect, useMemo, useSyncExternalStore } from 'react'
 import { get, useGet } from '@/api/query'
 import { Link } from '@/session/link'
 import { useSearchParams, type Search } from '@/session/search-params'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { Button, IconButton } from '@/components/button'
 import { Empty, Failure, Skeleton } from '@/components/section'
 import { useText } from '@/text'
 import { formatTime } from '@/text/format'
-import { dns } from '../entry'
 import { LogChart } from './chart'
 import { FilterBar } from './filter-bar'
 import { readFilters, summarise, toQuery, type Filters, type LogQuery } from './filters'
@@ -59,34 +58,21 @@ export default function QueryLog() {
 
   const setRange = (from: string | undefined, to: string | undefined) => change({ from, to, open: undefined })
   return (
-    <>
-      <Answer
-        question={log.question}
-        actions={
-          <>
-            <button
-              type="button"
-              className="live"
-              aria-pressed={live}
-              disabled={filters.to !== undefined}
-              title={filters.to === undefined ? undefined : log.rangeEnds}
-              onClick={() => change({ live: live ? 'off' : undefined })}
-            >
-              <i aria-hidden="true" />
-              {live ? log.live : log.frozen}
-            </button>
-            <IconButton
-              icon="download"
-              label={log.download}
-              disabled={entries.length === 0}
-              onClick={() => saveEntries(entries)}
-            />
-          </>
-        }
-      >
-        <LogSentence filters={filters} state={state} />
-      </Answer>
-      <Tabs entry={dns} />
+    <Page
+      question={log.question}
+      actions={
+        <>
+          <LiveButton live={live} ends={filters.to !== undefined} />
+          <IconButton
+            icon="download"
+            label={log.download}
+            disabled={entries.length === 0}
+            onClick={() => saveEntries(entries)}
+          />
+        </>
+      }
+      answer={<LogSentence filters={filters} state={state} />}
+    >
       <section className="sec" aria-label={log.label}>
         <FilterBar filters={filters} change={change} setRange={setRange} entries={entries} />
         <LostRecords />
@@ -97,22 +83,57 @@ export default function QueryLog() {
         {state.fresh.length > 0 && !follows ? <NewRows state={state} onTake={() => store.take()} /> : null}
         <Entries filters={filters} state={state} open={open} change={change} onEnd={readOn} />
         {state.readAt !== null && (entries.length > 0 || Object.keys(filters).length > 0) ? (
-          <div className="pager">
-            <Button
-              size="small"
-              disabled={state.end || state.loading}
-              busy={state.loading && !state.end && entries.length > 0 && !live}
-              onClick={() => void store.older()}
-            >
-              {log.older}
-            </Button>
-            <span>
-              <Searched state={state} filters={filters} />
-            </span>
-          </div>
+          <Pager store={store} state={state} filters={filters} live={live} />
         ) : null}
       </section>
-    </>
+    </Page>
+  )
+}
+
+/** Shows new entries as they come, unless the range that is shown ends. */
+function LiveButton({ live, ends }: { live: boolean; ends: boolean }) {
+  const { log } = useText().dns
+  const [, change] = useSearchParams()
+  return (
+    <button
+      type="button"
+      className="live"
+      aria-pressed={live}
+      disabled={ends}
+      title={ends ? log.rangeEnds : undefined}
+      onClick={() => change({ live: live ? 'off' : undefined })}
+    >
+      <i aria-hidden="true" />
+      {live ? log.live : log.frozen}
+    </button>
+  )
+}
+
+interface PagerProps {
+  store: LogStore
+  state: LogState
+  filters: Filters
+  live: boolean
+}
+
+/** Reads older entries, and says how far the log was searched. */
+function Pager({ store, state, filters, live }: PagerProps) {
+  const { log } = useText().dns
+  const { entries } = state
+  return (
+    <div className="pager">
+      <Button
+        size="small"
+        disabled={state.end || state.loading}
+        busy={state.loading && !state.end && entries.length > 0 && !live}
+        onClick={() => void store.older()}
+      >
+        {log.older}
+      </Button>
+      <span>
+        <Searched state={state} filters={filters} />
+      </span>
+    </div>
   )
 }
 

@@ -11,6 +11,7 @@ import { Empty, Failure, Section } from '@/components/section'
 import { StateWord, type State } from '@/components/state'
 import { useNow } from '@/components/time'
 import { Table } from '@/components/table'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 import { formatNumber, formatTime } from '@/text/format'
 import { useDeviceNames } from '../names'
@@ -22,10 +23,8 @@ const KINDS: Kind[] = ['dns', 'ipv4', 'ipv6', 'webrtc', 'doh', 'quic', 'route']
 const STATES: Record<string, State> = { pass: 'ok', fail: 'leak', inconclusive: 'unknown' }
 const LAST = ['leak-check'] as const
 
-export function LeakCheck() {
-  const { check } = useText().dns.privacy
-  const [subject, setSubject] = useState('')
-  const [kinds, setKinds] = useState<Kind[]>(KINDS)
+/** Runs the checks, and keeps the last result. */
+function useLeakCheck(subject: string, kinds: Kind[]) {
   const cache = useQueryClient()
   // The last result stays while the tab is open.
   const last = useQuery<Answer<Schemas['LeakCheck']>>({
@@ -49,6 +48,14 @@ export function LeakCheck() {
     },
     onSuccess: (answer) => cache.setQueryData(LAST, answer),
   })
+  return { last, run }
+}
+
+export function LeakCheck() {
+  const { check } = useText().dns.privacy
+  const [subject, setSubject] = useState('')
+  const [kinds, setKinds] = useState<Kind[]>(KINDS)
+  const { last, run } = useLeakCheck(subject, kinds)
   return (
     <Section title={check.title} hint={check.hint}>
       <form
@@ -67,7 +74,7 @@ export function LeakCheck() {
           {KINDS.map((kind) => (
             <Check
               key={kind}
-              label={check.names[kind] ?? kind}
+              label={check.names[kind]}
               checked={kinds.includes(kind)}
               onChange={(on) => setKinds(KINDS.filter((each) => (each === kind ? on : kinds.includes(each))))}
             />
@@ -75,7 +82,7 @@ export function LeakCheck() {
         </fieldset>
       </form>
       {run.isPending ? <Running count={kinds.length} since={run.submittedAt} /> : null}
-      {run.error ? <Failure error={run.error} /> : null}
+      <Failure error={run.error} />
       {last.data ? (
         <div className={run.isPending ? 'stale' : undefined}>
           <Result result={last.data.data} />
@@ -146,24 +153,19 @@ function Result({ result }: { result: Schemas['LeakCheck'] }) {
             head: columns.check,
             bare: true,
             className: 'med',
-            cell: (each) => check.names[each.check] ?? each.check,
+            cell: (each) => check.names[each.check],
           },
           {
             head: columns.result,
             cell: (each) => (
-              <StateWord state={STATES[each.outcome] ?? 'unknown'}>
-                {check.verdicts[each.outcome] ?? each.outcome}
-              </StateWord>
+              <StateWord state={STATES[each.outcome] ?? 'unknown'}>{check.verdicts[each.outcome]}</StateWord>
             ),
           },
           { head: columns.expected, className: 'mid', cell: (each) => each.expected },
           {
             head: columns.observed,
             cell: (each) => (
-              <span className="two">
-                <span>{each.observed}</span>
-                <small lang="en">{each.detail}</small>
-              </span>
+              <TwoLines second={<span lang="en">{each.detail}</span>}>{each.observed}</TwoLines>
             ),
           },
           {
@@ -178,18 +180,25 @@ function Result({ result }: { result: Schemas['LeakCheck'] }) {
           { head: columns.exit, className: 'mono sm', cell: (each) => each.exit_address ?? '-' },
         ]}
       />
-      <div>
-        <h3 className="strong">{check.risks}</h3>
-        {result.remaining_risks.length === 0 ? (
-          <p className="mid">{check.noRisks}</p>
-        ) : (
-          <ul className="dots">
-            {result.remaining_risks.map((risk) => (
-              <li key={risk}>{risk}</li>
-            ))}
-          </ul>
-        )}
-      </div>
+      <Risks risks={result.remaining_risks} />
+    </div>
+  )
+}
+
+function Risks({ risks }: { risks: readonly string[] }) {
+  const { check } = useText().dns.privacy
+  return (
+    <div>
+      <h3 className="strong">{check.risks}</h3>
+      {risks.length === 0 ? (
+        <p className="mid">{check.noRisks}</p>
+      ) : (
+        <ul className="dots">
+          {risks.map((risk) => (
+            <li key={risk}>{risk}</li>
+          ))}
+        </ul>
+      )}
     </div>
   )
 }

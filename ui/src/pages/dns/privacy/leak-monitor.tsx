@@ -3,7 +3,7 @@
 import { useGet, type Data } from '@/api/query'
 import { Link } from '@/session/link'
 import { DataTable } from '@/components/data-table'
-import { Loaded, Section } from '@/components/section'
+import { LoadedSection, Loaded, Section } from '@/components/section'
 import { StateWord } from '@/components/state'
 import { Age, Clock } from '@/components/time'
 import { useText } from '@/text'
@@ -34,24 +34,24 @@ export function LeakMonitor() {
           {(leaks) => <CounterTable leaks={leaks} />}
         </Loaded>
       </Section>
-      <Section title={monitor.events} hint={monitor.eventsHint}>
-        <Loaded
-          query={query}
-          isEmpty={(leaks) => leaks.last_events.length === 0}
-          empty={<p className="mid">{monitor.noEvents}</p>}
-        >
-          {(leaks) => <EventTable leaks={leaks} />}
-        </Loaded>
-      </Section>
-      <Section title={monitor.routers} hint={monitor.routersHint}>
-        <Loaded
-          query={query}
-          isEmpty={(leaks) => leaks.foreign_routers.length === 0}
-          empty={<p className="mid">{monitor.noRouters}</p>}
-        >
-          {(leaks) => <RouterTable leaks={leaks} />}
-        </Loaded>
-      </Section>
+      <LoadedSection
+        title={monitor.events}
+        hint={monitor.eventsHint}
+        query={query}
+        isEmpty={(leaks) => leaks.last_events.length === 0}
+        empty={<p className="mid">{monitor.noEvents}</p>}
+      >
+        {(leaks) => <EventTable leaks={leaks} />}
+      </LoadedSection>
+      <LoadedSection
+        title={monitor.routers}
+        hint={monitor.routersHint}
+        query={query}
+        isEmpty={(leaks) => leaks.foreign_routers.length === 0}
+        empty={<p className="mid">{monitor.noRouters}</p>}
+      >
+        {(leaks) => <RouterTable leaks={leaks} />}
+      </LoadedSection>
     </div>
   )
 }

@@ -2,14 +2,13 @@
 
 import type { ReactNode } from 'react'
 import { useGet } from '@/api/query'
-import { Answer, Tabs } from '@/components/answer'
-import { Loaded, Section } from '@/components/section'
+import { Page } from '@/components/answer'
+import { LoadedSection } from '@/components/section'
 import { StateWord } from '@/components/state'
 import { Age } from '@/components/time'
 import { Link } from '@/session/link'
 import { useText } from '@/text'
 import { formatNumber, formatTime } from '@/text/format'
-import { dns } from '../entry'
 import { LeakCheck } from './leak-check'
 import { LeakMonitor } from './leak-monitor'
 import { Switches } from './switches'
@@ -18,16 +17,12 @@ import { totalsOf, WELL_OBSERVED } from './totals'
 export default function Privacy() {
   const text = useText()
   return (
-    <>
-      <Answer question={text.dns.privacy.question}>
-        <PrivacySentence />
-      </Answer>
-      <Tabs entry={dns} />
+    <Page question={text.dns.privacy.question} answer={<PrivacySentence />}>
       <LeakCheck />
       <Switches />
       <Coverage />
       <LeakMonitor />
-    </>
+    </Page>
   )
 }
 
@@ -67,27 +62,25 @@ function Coverage() {
   const { coverage } = text.dns.privacy
   const query = useGet('/privacy/status')
   return (
-    <Section title={coverage.title} hint={coverage.hint}>
-      <Loaded query={query}>
-        {(status) => (
-          <dl className="kv">
-            <Fact label={coverage.protected}>
-              {coverage.ofAll(status.coverage.protected, status.coverage.devices_total)}
-            </Fact>
-            <Fact label={coverage.exempt}>
-              {coverage.ofAll(status.coverage.exempt, status.coverage.devices_total)}
-            </Fact>
-            <Fact label={coverage.risk}>{coverage.risks[status.risk] ?? status.risk}</Fact>
-            <Fact label={coverage.lists}>
-              {coverage.listsValue(status.lists.doh_ips, status.lists.doh_domains)}
-            </Fact>
-            <Fact label={coverage.updated}>
-              {status.lists.updated ? <Age time={status.lists.updated} /> : coverage.builtin}
-            </Fact>
-          </dl>
-        )}
-      </Loaded>
-    </Section>
+    <LoadedSection title={coverage.title} hint={coverage.hint} query={query}>
+      {(status) => (
+        <dl className="kv">
+          <Fact label={coverage.protected}>
+            {coverage.ofAll(status.coverage.protected, status.coverage.devices_total)}
+          </Fact>
+          <Fact label={coverage.exempt}>
+            {coverage.ofAll(status.coverage.exempt, status.coverage.devices_total)}
+          </Fact>
+          <Fact label={coverage.risk}>{coverage.risks[status.risk]}</Fact>
+          <Fact label={coverage.lists}>
+            {coverage.listsValue(status.lists.doh_ips, status.lists.doh_domains)}
+          </Fact>
+          <Fact label={coverage.updated}>
+            {status.lists.updated ? <Age time={status.lists.updated} /> : coverage.builtin}
+          </Fact>
+        </dl>
+      )}
+    </LoadedSection>
   )
 }
 

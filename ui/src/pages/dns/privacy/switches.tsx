@@ -77,15 +77,13 @@ function post(name: SwitchName, enabled: boolean, scope: string) {
   return call(client.POST('/privacy/block-ipv6', { body }))
 }
 
-function BlockRows({
-  scope,
-  own,
-  everyone,
-}: {
+interface BlockProps {
   scope: string
   own: Blocks
   everyone: Schemas['PrivacyStatus']
-}) {
+}
+
+function BlockRows({ scope, own, everyone }: BlockProps) {
   const text = useText()
   const { switches } = text.dns.privacy
   const toggle = useChange((input: { name: SwitchName; on: boolean }) => post(input.name, input.on, scope))

@@ -2,14 +2,14 @@
 
 import { useState } from 'react'
 import { call, client } from '@/api/client'
-import { useChange, useGet } from '@/api/query'
+import { useGet } from '@/api/query'
 import { useSearchParams } from '@/session/search-params'
-import { say, sayError } from '@/session/toasts'
 import { Button } from '@/components/button'
 import { Confirm } from '@/components/confirm'
 import { DataTable } from '@/components/data-table'
 import { TextField } from '@/components/fields'
 import { Loaded, Section } from '@/components/section'
+import { useAction } from '@/components/action'
 import { useText } from '@/text'
 import { formatAge, formatBytes, formatNumber } from '@/text/format'
 
@@ -17,21 +17,16 @@ const LIMIT = 100
 
 export function Cache() {
   const { cache } = useText().dns.upstreams
-  const [search, change] = useSearchParams()
+  const [search] = useSearchParams()
   const pattern = search.cache ?? ''
-  const [typed, setTyped] = useState(pattern)
   const [asking, setAsking] = useState(false)
-  const flush = useChange((which: string | null) =>
-    call(client.POST('/dns/cache/flush', { body: { pattern: which } })),
+  const flush = useAction(
+    (which: string | null) => call(client.POST('/dns/cache/flush', { body: { pattern: which } })),
+    (data) => {
+      setAsking(false)
+      return cache.flushed(data.flushed)
+    },
   )
-  const run = (which: string | null) =>
-    flush.mutate(which, {
-      onSuccess: ({ data, warnings }) => {
-        say(cache.flushed(data.flushed), warnings)
-        setAsking(false)
-      },
-      onError: sayError,
-    })
   return (
     <Section
       title={cache.title}
@@ -42,30 +37,14 @@ export function Cache() {
             {cache.flushAll}
           </Button>
         ) : (
-          <Button size="small" needs="operator" busy={flush.isPending} onClick={() => run(pattern)}>
+          <Button size="small" needs="operator" busy={flush.busy} onClick={() => flush.run(pattern)}>
             {cache.flushPattern(pattern)}
           </Button>
         )
       }
     >
       <Figures />
-      <form
-        className="form form--line"
-        onSubmit={(event) => {
-          event.preventDefault()
-          change({ cache: typed.trim() })
-        }}
-      >
-        <TextField
-          label={cache.pattern}
-          value={typed}
-          onChange={setTyped}
-          placeholder="*.example.com"
-          spellCheck={false}
-          autoCapitalize="none"
-        />
-        <Button submit>{cache.show}</Button>
-      </form>
+      <PatternForm pattern={pattern} />
       <Entries pattern={pattern} />
       <Confirm
         open={asking}
@@ -74,11 +53,37 @@ export function Cache() {
         consequence={cache.flushConsequence}
         name={cache.flushWord}
         action={cache.flushAll}
-        busy={flush.isPending}
+        busy={flush.busy}
         error={flush.error}
-        onConfirm={() => run(null)}
+        onConfirm={() => flush.run(null)}
       />
     </Section>
+  )
+}
+
+/** The pattern of the entries that are shown. */
+function PatternForm({ pattern }: { pattern: string }) {
+  const { cache } = useText().dns.upstreams
+  const [, change] = useSearchParams()
+  const [typed, setTyped] = useState(pattern)
+  return (
+    <form
+      className="form form--line"
+      onSubmit={(event) => {
+        event.preventDefault()
+        change({ cache: typed.trim() })
+      }}
+    >
+      <TextField
+        label={cache.pattern}
+        value={typed}
+        onChange={setTyped}
+        placeholder="*.example.com"
+        spellCheck={false}
+        autoCapitalize="none"
+      />
+      <Button submit>{cache.show}</Button>
+    </form>
   )
 }
 

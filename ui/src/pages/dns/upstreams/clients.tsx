@@ -3,8 +3,9 @@
 import { useGet, type Data } from '@/api/query'
 import { Link } from '@/session/link'
 import { DataTable } from '@/components/data-table'
-import { Loaded, Section } from '@/components/section'
+import { LoadedSection } from '@/components/section'
 import { Age } from '@/components/time'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 import { formatNumber } from '@/text/format'
 
@@ -12,15 +13,14 @@ export function Clients() {
   const { clients } = useText().dns.upstreams
   const query = useGet('/dns/clients')
   return (
-    <Section title={clients.title} hint={clients.hint}>
-      <Loaded
-        query={query}
-        isEmpty={(rows) => rows.length === 0}
-        empty={<p className="mid">{clients.empty}</p>}
-      >
-        {(rows) => <ClientTable rows={rows} />}
-      </Loaded>
-    </Section>
+    <LoadedSection
+      title={clients.title}
+      hint={clients.hint}
+      query={query}
+      empty={<p className="mid">{clients.empty}</p>}
+    >
+      {(rows) => <ClientTable rows={rows} />}
+    </LoadedSection>
   )
 }
 
@@ -37,18 +37,7 @@ function ClientTable({ rows }: { rows: Data<'/dns/clients'> }) {
           head: columns.client,
           sort: (row) => row.client.name ?? row.client.ip,
           bare: true,
-          cell: (row) => (
-            <span className="two">
-              {row.client.device_id ? (
-                <Link className="med" to={`/devices/${row.client.device_id}`}>
-                  {row.client.name ?? row.client.ip}
-                </Link>
-              ) : (
-                <span className="med">{row.client.name ?? row.client.ip}</span>
-              )}
-              {row.client.name ? <small>{row.client.ip}</small> : null}
-            </span>
-          ),
+          cell: (row) => <ClientName client={row.client} />,
         },
         {
           head: columns.queries,
@@ -66,23 +55,12 @@ function ClientTable({ rows }: { rows: Data<'/dns/clients'> }) {
           sort: 'blocked',
           numeric: true,
           cell: (row) => (
-            <Link
-              to="/dns"
-              search={{
-                client: row.client.device_id ?? row.client.ip,
-                status: 'blocked',
-              }}
-            >
+            <Link to="/dns" search={{ client: row.client.device_id ?? row.client.ip, status: 'blocked' }}>
               {formatNumber(row.blocked)}
             </Link>
           ),
         },
-        {
-          head: columns.cached,
-          sort: 'cached',
-          numeric: true,
-          cell: (row) => formatNumber(row.cached),
-        },
+        { head: columns.cached, sort: 'cached', numeric: true, cell: (row) => formatNumber(row.cached) },
         { head: columns.seen, sort: 'last_seen', cell: (row) => <Age time={row.last_seen} /> },
         {
           head: columns.top,
@@ -98,5 +76,20 @@ function ClientTable({ rows }: { rows: Data<'/dns/clients'> }) {
         },
       ]}
     />
+  )
+}
+
+function ClientName({ client }: { client: Data<'/dns/clients'>[number]['client'] }) {
+  const name = client.name ?? client.ip
+  return (
+    <TwoLines second={client.name ? client.ip : null}>
+      {client.device_id ? (
+        <Link className="med" to={`/devices/${client.device_id}`}>
+          {name}
+        </Link>
+      ) : (
+        <span className="med">{name}</span>
+      )}
+    </TwoLines>
   )
 }

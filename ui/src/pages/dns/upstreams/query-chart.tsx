@@ -3,7 +3,7 @@
 import { useMemo } from 'react'
 import { useGet } from '@/api/query'
 import { useSearchParams } from '@/session/search-params'
-import { Loaded, Section } from '@/components/section'
+import { LoadedSection } from '@/components/section'
 import { Segmented } from '@/components/segmented'
 import { TimeChart } from '@/components/time-chart'
 import { useText } from '@/text'
@@ -26,7 +26,7 @@ export function QueryChart() {
     { every: 15_000 },
   )
   return (
-    <Section
+    <LoadedSection
       title={chart.title}
       hint={chart.hint}
       actions={
@@ -37,13 +37,11 @@ export function QueryChart() {
           onChange={(next) => change({ hours: next === '1' ? undefined : next })}
         />
       }
+      query={query}
+      lines={4}
     >
-      <Loaded query={query} lines={4}>
-        {(status) => (
-          <Chart history={status.history ?? []} step={SPANS[hours]} readAt={query.dataUpdatedAt} />
-        )}
-      </Loaded>
-    </Section>
+      {(status) => <Chart history={status.history ?? []} step={SPANS[hours]} readAt={query.dataUpdatedAt} />}
+    </LoadedSection>
   )
 }
 

@@ -6,8 +6,9 @@ import { useChange, useGet } from '@/api/query'
 import { say } from '@/session/toasts'
 import { Button } from '@/components/button'
 import { useDraft } from '@/components/draft'
-import { Check, ErrorSummary, Select, TextField } from '@/components/fields'
-import { Failure, Loaded, Section } from '@/components/section'
+import { Check, Select, TextField } from '@/components/fields'
+import { LoadedSection } from '@/components/section'
+import { ActionForm } from '@/components/action-form'
 import { useText } from '@/text'
 
 type Fields = Schemas['DnsRotation']
@@ -16,9 +17,9 @@ export function Rotation() {
   const text = useText()
   const query = useGet('/dns/rotation')
   return (
-    <Section title={text.dns.upstreams.rotation.title}>
-      <Loaded query={query}>{(data) => <RotationForm key={JSON.stringify(data)} base={data} />}</Loaded>
-    </Section>
+    <LoadedSection title={text.dns.upstreams.rotation.title} query={query}>
+      {(data) => <RotationForm key={JSON.stringify(data)} base={data} />}
+    </LoadedSection>
   )
 }
 
@@ -31,10 +32,10 @@ function RotationForm({ base }: { base: Fields }) {
   const known = failed instanceof ApiError ? failed : null
   const { value, set } = draft
   return (
-    <form
+    <ActionForm
       className="form form--2"
-      onSubmit={(event) => {
-        event.preventDefault()
+      of={{ busy: save.isPending, error: save.error }}
+      onSubmit={() =>
         save.mutate(value, {
           onSuccess: ({ warnings }) => {
             setFailed(null)
@@ -42,17 +43,19 @@ function RotationForm({ base }: { base: Fields }) {
           },
           onError: setFailed,
         })
-      }}
+      }
+      word={text.common.save}
+      kind="plain"
+      needs="operator"
+      disabled={!draft.dirty}
+      buttons={
+        draft.dirty ? (
+          <Button kind="ghost" onClick={draft.discard}>
+            {text.common.cancel}
+          </Button>
+        ) : null
+      }
     >
-      {known && known.fields.length > 0 ? (
-        <div className="wide">
-          <ErrorSummary error={known} />
-        </div>
-      ) : failed ? (
-        <div className="wide">
-          <Failure error={failed} />
-        </div>
-      ) : null}
       <Select
         label={rotation.mode}
         value={value.mode}
@@ -74,16 +77,6 @@ function RotationForm({ base }: { base: Fields }) {
         checked={value.sticky_per_device}
         onChange={(next) => set('sticky_per_device', next)}
       />
-      <div className="btns wide">
-        <Button submit needs="operator" busy={save.isPending} disabled={!draft.dirty}>
-          {text.common.save}
-        </Button>
-        {draft.dirty ? (
-          <Button kind="ghost" onClick={draft.discard}>
-            {text.common.cancel}
-          </Button>
-        ) : null}
-      </div>
-    </form>
+    </ActionForm>
   )
 }

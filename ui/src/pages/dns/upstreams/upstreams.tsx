@@ -3,14 +3,14 @@
 import type { ReactNode } from 'react'
 import { useGet } from '@/api/query'
 import { Link } from '@/session/link'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { DataTable } from '@/components/data-table'
-import { Empty, Loaded, Section } from '@/components/section'
+import { LoadedSection, Empty } from '@/components/section'
 import { StateWord, type State } from '@/components/state'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 import { formatNumber, formatTime } from '@/text/format'
 import type { Schemas } from '@/api/client'
-import { dns } from '../entry'
 import { tookOf } from '../log/entry-words'
 import { Cache } from './cache'
 import { Clients } from './clients'
@@ -23,11 +23,7 @@ type Upstream = Schemas['Upstream']
 export default function Upstreams() {
   const text = useText()
   return (
-    <>
-      <Answer question={text.dns.upstreams.question}>
-        <UpstreamSentence />
-      </Answer>
-      <Tabs entry={dns} />
+    <Page question={text.dns.upstreams.question} answer={<UpstreamSentence />}>
       <UpstreamList />
       <QueryChart />
       <Rotation />
@@ -35,7 +31,7 @@ export default function Upstreams() {
       <Cache />
       <Clients />
       <ResolverSettings />
-    </>
+    </Page>
   )
 }
 
@@ -91,27 +87,27 @@ function UpstreamList() {
   const { list } = useText().dns.upstreams
   const query = useGet('/dns/status', {}, { every: 5000 })
   return (
-    <Section title={list.title} hint={list.hint}>
-      <Loaded
-        query={query}
-        isEmpty={(status) => status.upstreams.length === 0}
-        empty={<Empty>{list.empty}</Empty>}
-      >
-        {(status) => (
-          <>
-            <UpstreamTable rows={distinct(status.upstreams)} />
-            {status.problems.length > 0 ? (
-              <div className="err">
-                <p className="strong">{list.problems}</p>
-                {status.problems.map((problem) => (
-                  <p key={problem}>{problem}</p>
-                ))}
-              </div>
-            ) : null}
-          </>
-        )}
-      </Loaded>
-    </Section>
+    <LoadedSection
+      title={list.title}
+      hint={list.hint}
+      query={query}
+      isEmpty={(status) => status.upstreams.length === 0}
+      empty={<Empty>{list.empty}</Empty>}
+    >
+      {(status) => (
+        <>
+          <UpstreamTable rows={distinct(status.upstreams)} />
+          {status.problems.length > 0 ? (
+            <div className="err">
+              <p className="strong">{list.problems}</p>
+              {status.problems.map((problem) => (
+                <p key={problem}>{problem}</p>
+              ))}
+            </div>
+          ) : null}
+        </>
+      )}
+    </LoadedSection>
   )
 }
 
@@ -119,11 +115,8 @@ function UpstreamTable({ rows }: { rows: ReturnType<typeof distinct> }) {
   const text = useText()
   const { list } = text.dns.upstreams
   const { columns } = list
-  const words: Partial<Record<State, string>> = {
-    ok: list.states.ok,
-    down: list.states.down,
-    idle: list.states.unused,
-  }
+  const { ok, down, unused: idle } = list.states
+  const words: Partial<Record<State, string>> = { ok, down, idle }
   return (
     <DataTable
       label={list.title}
@@ -135,12 +128,11 @@ function UpstreamTable({ rows }: { rows: ReturnType<typeof distinct> }) {
           sort: 'address',
           bare: true,
           cell: (row) => (
-            <span className="two">
+            <TwoLines second={text.dns.zones.forwarders.protocols[row.protocol] ?? row.protocol}>
               <Link className="med mono" to="/dns" search={{ upstream: row.address }}>
                 {row.address}
               </Link>
-              <small>{text.dns.zones.forwarders.protocols[row.protocol] ?? row.protocol}</small>
-            </span>
+            </TwoLines>
           ),
         },
         {
@@ -154,12 +146,7 @@ function UpstreamTable({ rows }: { rows: ReturnType<typeof distinct> }) {
           numeric: true,
           cell: (row) => (row.rtt_ms === null ? '-' : `${formatNumber(row.rtt_ms, 1)} ms`),
         },
-        {
-          head: columns.queries,
-          sort: 'queries',
-          numeric: true,
-          cell: (row) => formatNumber(row.queries),
-        },
+        { head: columns.queries, sort: 'queries', numeric: true, cell: (row) => formatNumber(row.queries) },
         {
           head: columns.failures,
           sort: 'failures',
@@ -190,40 +177,38 @@ function Facts() {
   const { facts } = text.dns.upstreams
   const query = useGet('/dns/status', {}, { every: 5000 })
   return (
-    <Section title={facts.title}>
-      <Loaded query={query}>
-        {(status) => (
-          <dl className="facts dns-facts">
-            <Fact label={facts.running}>
-              <StateWord state={status.running ? 'ok' : 'down'}>
-                {status.running ? facts.states.running : facts.states.stopped}
-              </StateWord>
-            </Fact>
-            <Fact label={facts.listen}>
-              {status.listen.map(({ address, error }) => (
-                <span key={address} className="mono">
-                  {address}
-                  {error ? ` (${error})` : ''}{' '}
-                </span>
-              ))}
-            </Fact>
-            <Fact label={facts.backend}>{facts.backends[status.backend] ?? status.backend}</Fact>
-            <Fact label={facts.mode}>{facts.modes[status.mode] ?? status.mode}</Fact>
-            <Fact label={facts.dnssec}>{status.dnssec ? facts.validated : facts.notValidated}</Fact>
-            <Fact label={facts.filter}>
-              {status.blocking.paused_until
-                ? facts.filterPaused(formatTime(status.blocking.paused_until))
-                : status.blocking.enabled
-                  ? facts.filterOn(status.blocking.mode, status.blocking.ttl)
-                  : facts.filterOff}
-            </Fact>
-            <Fact label={facts.packetCache}>{formatNumber(status.repeated)}</Fact>
-            <Fact label={facts.overloaded}>{formatNumber(status.overloaded)}</Fact>
-            <Fact label={facts.limited}>{formatNumber(status.limited)}</Fact>
-          </dl>
-        )}
-      </Loaded>
-    </Section>
+    <LoadedSection title={facts.title} query={query}>
+      {(status) => (
+        <dl className="facts dns-facts">
+          <Fact label={facts.running}>
+            <StateWord state={status.running ? 'ok' : 'down'}>
+              {status.running ? facts.states.running : facts.states.stopped}
+            </StateWord>
+          </Fact>
+          <Fact label={facts.listen}>
+            {status.listen.map(({ address, error }) => (
+              <span key={address} className="mono">
+                {address}
+                {error ? ` (${error})` : ''}{' '}
+              </span>
+            ))}
+          </Fact>
+          <Fact label={facts.backend}>{facts.backends[status.backend] ?? status.backend}</Fact>
+          <Fact label={facts.mode}>{facts.modes[status.mode]}</Fact>
+          <Fact label={facts.dnssec}>{status.dnssec ? facts.validated : facts.notValidated}</Fact>
+          <Fact label={facts.filter}>
+            {status.blocking.paused_until
+              ? facts.filterPaused(formatTime(status.blocking.paused_until))
+              : status.blocking.enabled
+                ? facts.filterOn(status.blocking.mode, status.blocking.ttl)
+                : facts.filterOff}
+          </Fact>
+          <Fact label={facts.packetCache}>{formatNumber(status.repeated)}</Fact>
+          <Fact label={facts.overloaded}>{formatNumber(status.overloaded)}</Fact>
+          <Fact label={facts.limited}>{formatNumber(status.limited)}</Fact>
+        </dl>
+      )}
+    </LoadedSection>
   )
 }
 

@@ -7,6 +7,7 @@ import { ObjectList, type FormProps } from '@/components/object-list'
 import { resource } from '@/components/resource'
 import { StateWord } from '@/components/state'
 import { Age, Clock } from '@/components/time'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 import { OnOff } from '../lists/rewrites'
 import { numberOf } from '../numbers'
@@ -72,7 +73,7 @@ export function ZoneList() {
           sort: 'type',
           cell: (row) => (
             <span className="two">
-              <span>{zones.types[row.type] ?? row.type}</span>
+              <span>{zones.types[row.type]}</span>
               {row.upstreams.length > 0 ? <small className="mono">{row.upstreams.join(', ')}</small> : null}
             </span>
           ),
@@ -92,14 +93,7 @@ export function ZoneList() {
         {
           head: zones.columns.dnssec,
           sort: 'dnssec',
-          cell: (row) =>
-            row.dnssec
-              ? row.type === 'primary'
-                ? zones.signed
-                : zones.validated
-              : row.type === 'primary'
-                ? zones.unsigned
-                : '-',
+          cell: (row) => <Dnssec zone={row} />,
         },
         { head: zones.columns.transfer, cell: (row) => <Transfer zone={row} /> },
         { head: zones.columns.state, sort: 'enabled', cell: (row) => <OnOff on={row.enabled} /> },
@@ -113,14 +107,17 @@ function Transfer({ zone }: { zone: Row }) {
   const { zones } = useText().dns
   if (zone.type !== 'secondary') return '-'
   return (
-    <span className="two">
+    <TwoLines
+      second={
+        <>
+          {zones.transferred} <Age time={zone.last_updated} />, {zones.checked}{' '}
+          <Age time={zone.last_checked} />, {zones.expires} <Clock time={zone.expires_at} />
+        </>
+      }
+    >
       {zone.serial === null ? <StateWord state="down">{zones.noData}</StateWord> : null}
       {zone.error ? <StateWord state="degraded">{zone.error}</StateWord> : null}
-      <small>
-        {zones.transferred} <Age time={zone.last_updated} />, {zones.checked} <Age time={zone.last_checked} />
-        , {zones.expires} <Clock time={zone.expires_at} />
-      </small>
-    </span>
+    </TwoLines>
   )
 }
 
@@ -209,4 +206,11 @@ function SigningFacts({ ds, dnskey }: Pick<Fields, 'ds' | 'dnskey'>) {
       ) : null}
     </dl>
   )
+}
+
+function Dnssec({ zone }: { zone: Schemas['DnsZone'] }) {
+  const { zones } = useText().dns
+  const primary = zone.type === 'primary'
+  if (zone.dnssec) return <>{primary ? zones.signed : zones.validated}</>
+  return <>{primary ? zones.unsigned : '-'}</>
 }

@@ -1,11 +1,10 @@
 // Names that the gateway answers itself, and whom it asks for some others.
 
 import { useGet } from '@/api/query'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { StateWord } from '@/components/state'
 import { Link } from '@/session/link'
 import { useText } from '@/text'
-import { dns } from '../entry'
 import { Forwarders } from './forwarders'
 import { Records } from './records'
 import { ZoneList } from './zone-list'
@@ -13,15 +12,11 @@ import { ZoneList } from './zone-list'
 export default function Zones() {
   const text = useText()
   return (
-    <>
-      <Answer question={text.dns.zones.question}>
-        <ZonesSentence />
-      </Answer>
-      <Tabs entry={dns} />
+    <Page question={text.dns.zones.question} answer={<ZonesSentence />}>
       <ZoneList />
       <Records />
       <Forwarders />
-    </>
+    </Page>
   )
 }
 
