@@ -54,7 +54,7 @@ struct Bounds {
 impl Bounds {
     fn of_this_machine() -> Self {
         let processors = available_parallelism().map_or(1, NonZeroUsize::get);
-        Self { always: processors + 1, most: 4 * processors }
+        Self { always: processors + 1, most: 3 * processors }
     }
 }
 

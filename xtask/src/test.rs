@@ -128,19 +128,19 @@ impl Run<'_> {
         let start = Instant::now();
         // Lines of two suites may be interleaved.
         let mark = if self.is_shared { format!("{}: ", suite.name) } else { String::new() };
-        let outcome = match suite.work {
-            Work::Dashboard => {
-                ui::verify().map(|(counts, problem)| Outcome { counts, problem, ..Outcome::default() })
-            }
-            Work::Tidy => run_tidy(),
-            Work::Units | Work::Module(_) => {
-                let mut command = command(suite, self.options.quick, &self.targets);
-                if self.is_shared {
-                    command.env(DEADLINE_FACTOR.0, DEADLINE_FACTOR.1);
+        let outcome =
+            match suite.work {
+                Work::Dashboard => ui::verify(suite.lane == Lane::Background)
+                    .map(|(counts, problem)| Outcome { counts, problem, ..Outcome::default() }),
+                Work::Tidy => run_tidy(),
+                Work::Units | Work::Module(_) => {
+                    let mut command = command(suite, self.options.quick, &self.targets);
+                    if self.is_shared {
+                        command.env(DEADLINE_FACTOR.0, DEADLINE_FACTOR.1);
+                    }
+                    self.supervise(suite, command, &mark)
                 }
-                self.supervise(suite, command, &mark)
-            }
-        };
+            };
         let outcome = outcome
             .unwrap_or_else(|error| Outcome { problem: Some(format!("{error:#}")), ..Outcome::default() });
         let Outcome { mut counts, failures, is_complete, mut problem, processor } = outcome;
@@ -203,7 +203,7 @@ fn lengthen(command: &mut Command, limit: Duration) -> Duration {
 
 fn command(suite: &Suite, quick: bool, targets: &Targets) -> Command {
     let cargo = match suite.lane {
-        Lane::Background => process::background_cargo(),
+        Lane::Background => process::in_background(&process::cargo()),
         Lane::Networks | Lane::Processors | Lane::Alone => process::cargo(),
     };
     let mut command = programs(cargo, suite, targets);

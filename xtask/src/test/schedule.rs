@@ -1,8 +1,11 @@
 //! Schedule of the suites: which run at the same time. Decision 0195 says why.
 //!
-//! A lane runs its suites one after another, in the order of the table. The lanes run in parallel.
+//! A lane starts its suites in the order of the table. The lanes run in parallel.
 
-use std::thread::{self, ScopedJoinHandle};
+use std::{
+    sync::{Mutex, PoisonError},
+    thread::{self, ScopedJoinHandle},
+};
 
 use super::{
     report::Row,
@@ -23,34 +26,67 @@ pub enum Lane {
 }
 
 impl Lane {
-    const fn is_parallel(self) -> bool {
-        !matches!(self, Self::Alone)
+    /// Returns the number of its suites that run at the same time. Those of the background have processors to fill.
+    const fn width(self) -> usize {
+        match self {
+            Self::Networks | Self::Processors | Self::Alone => 1,
+            Self::Background => 2,
+        }
     }
 }
 
 /// Runs each suite in its lane. Returns the rows in the order of the table.
 pub fn run(chosen: &[&'static Suite], run: &(impl Fn(&Suite) -> Row + Sync)) -> Vec<Row> {
-    let in_lane = |lane: Lane| chosen.iter().filter(move |suite| suite.lane == lane);
+    let [networks, processors, background, alone] =
+        [Lane::Networks, Lane::Processors, Lane::Background, Lane::Alone].map(|lane| Queue::of(lane, chosen));
     let mut rows = thread::scope(|scope| {
-        let spawn = |lane| scope.spawn(move || in_lane(lane).map(|suite| run(suite)).collect::<Vec<_>>());
-        let background = spawn(Lane::Background);
-        let mut rows: Vec<Row> =
-            [Lane::Networks, Lane::Processors].map(spawn).into_iter().flat_map(join).collect();
-        rows.extend(in_lane(Lane::Alone).map(|suite| run(suite)));
-        rows.extend(join(background));
+        let start = |queue| spawn(scope, queue, run);
+        let background = start(&background);
+        let parallel = [&networks, &processors].map(start);
+        let mut rows: Vec<Row> = parallel.into_iter().flatten().flat_map(join).collect();
+        rows.extend(start(&alone).into_iter().chain(background).flat_map(join));
         rows
     });
     rows.sort_by_key(|row| SUITES.iter().position(|suite| suite.name == row.name));
     rows
 }
 
-/// Reports whether other suites may run at the same time.
-pub fn is_shared(chosen: &[&Suite]) -> bool {
-    chosen.iter().filter(|suite| suite.lane.is_parallel()).count() > 1
+/// Suites of a lane that have not started.
+struct Queue<'a> {
+    lane: Lane,
+    suites: Mutex<Vec<&'a Suite>>,
 }
 
-fn join(lane: ScopedJoinHandle<'_, Vec<Row>>) -> Vec<Row> {
-    lane.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+impl<'a> Queue<'a> {
+    fn of(lane: Lane, chosen: &[&'a Suite]) -> Self {
+        let suites = chosen.iter().rev().filter(|suite| suite.lane == lane).copied();
+        Self { lane, suites: Mutex::new(suites.collect()) }
+    }
+
+    fn next(&self) -> Option<&'a Suite> {
+        self.suites.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    }
+}
+
+type Rows<'scope> = ScopedJoinHandle<'scope, Vec<Row>>;
+
+/// Starts the threads of a lane.
+fn spawn<'scope>(
+    scope: &'scope thread::Scope<'scope, '_>,
+    queue: &'scope Queue<'_>,
+    run: &'scope (impl Fn(&Suite) -> Row + Sync),
+) -> Vec<Rows<'scope>> {
+    let all = move || std::iter::from_fn(|| queue.next()).map(run).collect();
+    (0..queue.lane.width()).map(|_| scope.spawn(all)).collect()
+}
+
+/// Reports whether other suites may run at the same time.
+pub fn is_shared(chosen: &[&Suite]) -> bool {
+    chosen.iter().filter(|suite| suite.lane != Lane::Alone).count() > 1
+}
+
+fn join(rows: Rows<'_>) -> Vec<Row> {
+    rows.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 #[cfg(test)]
@@ -105,15 +141,16 @@ mod tests {
     }
 
     #[test]
-    fn suites_of_a_lane_and_those_that_run_alone_do_not_overlap() {
+    fn no_more_suites_of_a_lane_than_its_width_overlap_and_only_the_background_with_those_that_run_alone() {
         let running = Mutex::new(Vec::new());
         let all: Vec<&Suite> = SUITES.iter().collect();
         run(&all, &|suite| {
             let mut lanes = running.lock().unwrap();
-            let beside =
-                |lane: &Lane| *lane != suite.lane && (*lane == Lane::Background || suite.lane != Lane::Alone);
-            assert!(suite.lane == Lane::Background || lanes.iter().all(beside), "{}: {lanes:?}", suite.name);
             lanes.push(suite.lane);
+            let count = |lane: Lane| lanes.iter().filter(|other| **other == lane).count();
+            assert!(count(suite.lane) <= suite.lane.width(), "{}: {lanes:?}", suite.name);
+            let others = count(Lane::Networks) + count(Lane::Processors);
+            assert!(count(Lane::Alone) == 0 || others == 0, "{}: {lanes:?}", suite.name);
             drop(lanes);
             thread::yield_now();
             let mut lanes = running.lock().unwrap();

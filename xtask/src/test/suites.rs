@@ -18,8 +18,8 @@ pub struct Suite {
     pub root: bool,
     /// Arguments of the test programs.
     pub arguments: &'static [&'static str],
-    /// Time limit, after which the suite is killed and has failed. It is generous, as it includes the build on a slow
-    /// machine.
+    /// Time limit, after which the suite is killed and has failed. It is generous, as other suites run at the same time,
+    /// and the machine may be slow.
     pub limit: Duration,
 }
 
@@ -49,7 +49,7 @@ const fn minutes(count: u64) -> Duration {
 }
 
 /// Number of tests at a time in suites of networks. Their networks need permits, so many of these tests may wait for one.
-const NETWORKS: &[&str] = &["--test-threads=8"];
+const NETWORKS: &[&str] = &["--test-threads=6"];
 
 pub const SUITES: &[Suite] = &[
     Suite {
@@ -60,7 +60,7 @@ pub const SUITES: &[Suite] = &[
         lane: Lane::Background,
         root: false,
         arguments: &[],
-        limit: minutes(10),
+        limit: minutes(30),
     },
     Suite {
         name: "tidy",
@@ -81,7 +81,7 @@ pub const SUITES: &[Suite] = &[
         // The harness creates network namespaces.
         root: true,
         arguments: &[],
-        limit: minutes(30),
+        limit: minutes(40),
     },
     Suite {
         name: "contract",
@@ -91,7 +91,7 @@ pub const SUITES: &[Suite] = &[
         lane: Lane::Background,
         root: false,
         arguments: &[],
-        limit: minutes(20),
+        limit: minutes(30),
     },
     Suite {
         name: "openapi",
@@ -101,7 +101,7 @@ pub const SUITES: &[Suite] = &[
         lane: Lane::Background,
         root: false,
         arguments: &[],
-        limit: minutes(40),
+        limit: minutes(60),
     },
     Suite {
         name: "authz",
@@ -121,7 +121,7 @@ pub const SUITES: &[Suite] = &[
         lane: Lane::Processors,
         root: true,
         arguments: &[],
-        limit: minutes(20),
+        limit: minutes(30),
     },
     Suite {
         name: "tls",
@@ -142,7 +142,7 @@ pub const SUITES: &[Suite] = &[
         root: true,
         // A browser, its page and the daemon wait for each other.
         arguments: &["--test-threads=2"],
-        limit: minutes(20),
+        limit: minutes(40),
     },
     Suite {
         name: "backup",
@@ -151,8 +151,8 @@ pub const SUITES: &[Suite] = &[
         quick: Quick::No,
         lane: Lane::Networks,
         root: true,
-        arguments: &[],
-        limit: minutes(20),
+        arguments: NETWORKS,
+        limit: minutes(30),
     },
     Suite {
         name: "store",
@@ -162,7 +162,7 @@ pub const SUITES: &[Suite] = &[
         lane: Lane::Background,
         root: false,
         arguments: &[],
-        limit: minutes(20),
+        limit: minutes(30),
     },
     Suite {
         name: "kernel",
@@ -172,14 +172,14 @@ pub const SUITES: &[Suite] = &[
         lane: Lane::Processors,
         root: true,
         arguments: &[],
-        limit: minutes(20),
+        limit: minutes(30),
     },
     Suite {
         name: "harness",
         what: "the networks and taps of the tests prove themselves",
         work: Work::Module("network"),
         quick: Quick::No,
-        lane: Lane::Networks,
+        lane: Lane::Processors,
         root: true,
         arguments: &["--test-threads=1"],
         limit: minutes(15),
@@ -192,7 +192,7 @@ pub const SUITES: &[Suite] = &[
         lane: Lane::Networks,
         root: true,
         arguments: NETWORKS,
-        limit: minutes(30),
+        limit: minutes(60),
     },
     Suite {
         name: "nothing_past",
@@ -202,7 +202,7 @@ pub const SUITES: &[Suite] = &[
         lane: Lane::Networks,
         root: true,
         arguments: NETWORKS,
-        limit: minutes(30),
+        limit: minutes(45),
     },
     Suite {
         name: "soak",
@@ -232,7 +232,7 @@ pub const SUITES: &[Suite] = &[
         lane: Lane::Processors,
         root: true,
         arguments: &[],
-        limit: minutes(30),
+        limit: minutes(45),
     },
     Suite {
         name: "fuzz",
