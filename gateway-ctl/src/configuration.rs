@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use gateway_core::network::{InterfaceSettings, LanIpv6Settings, Network, UplinkNumbers, UplinkSettings};
@@ -21,6 +21,7 @@ use gateway_model::settings::{Bootstrap, Settings};
 use gateway_model::validated::Cidr;
 use gateway_model::{Revision, decode};
 use ipnet::IpNet;
+use parking_lot::Mutex;
 
 /// Sampling rate: the BPF programs report one of this many new flows.
 const SAMPLE_EVERY: u32 = 16;
@@ -66,7 +67,7 @@ impl Configuration {
 
     /// Returns the configuration in force with these stored settings. It is built once for each revision of them.
     pub fn with(&self, settings: &Settings) -> EffectiveConfiguration {
-        let mut last = self.last();
+        let mut last = self.0.last.lock();
         match &last.made {
             Some((revision, made)) if *revision == settings.revision() => made.clone(),
             _ => self.make(&mut last, settings),
@@ -75,7 +76,7 @@ impl Configuration {
 
     /// Restores the indexes that uplinks have in the kernel. Used at the start, before a plan exists.
     pub fn recall_uplinks(&self, numbers: &BTreeMap<String, u8>) {
-        let mut last = self.last();
+        let mut last = self.0.last.lock();
         *last = LastConfiguration::default();
         for (interface, number) in numbers {
             last.uplinks.recall(interface, *number);
@@ -122,11 +123,6 @@ impl Configuration {
             found.map(|(_, config)| config).unwrap_or_default()
         };
         is_uplink && of(settings) != of(&self.0.at_start)
-    }
-
-    /// Locks the cached configuration; a panic between two statements leaves it consistent.
-    fn last(&self) -> MutexGuard<'_, LastConfiguration> {
-        self.0.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

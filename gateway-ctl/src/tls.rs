@@ -11,7 +11,6 @@ mod client;
 mod error;
 mod factory;
 mod key_exchange;
-mod lock;
 mod mode;
 mod posture;
 mod self_signed;

@@ -11,7 +11,7 @@ mod serve;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::Ipv4Addr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use gateway_core::health::{Check, CheckState, Finding, Protocol};
@@ -21,6 +21,7 @@ use gateway_core::state_machines::dhcp::{
 use gateway_model::MacAddr;
 use gateway_model::settings::groups::WipeLevel;
 use jiff::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
@@ -228,10 +229,9 @@ impl DhcpServer {
         }
     }
 
-    /// Locks the state; a panic between two statements leaves it consistent, and the task that starts again loads it
-    /// from the journal.
+    /// Locks the state. After a panic, the task that starts again loads it from the journal.
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock()
     }
 }
 

@@ -1,9 +1,10 @@
 //! Rate of new flows of each policy, from periodic readings of its round-robin counter.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::handles::in_memory;
@@ -29,7 +30,7 @@ in_memory!(FlowRates);
 impl FlowRates {
     /// Returns the new flows per minute over the last minute, by policy index. Empty before there are two readings.
     pub fn per_minute(&self) -> BTreeMap<u32, f64> {
-        let readings = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let readings = self.0.lock();
         let Some(last) = readings.back() else { return BTreeMap::new() };
         let rate = |(number, now): (&u32, &u64)| {
             let first = readings.iter().find_map(|reading| Some((reading.at, reading.counters.get(number)?)));
@@ -43,7 +44,7 @@ impl FlowRates {
     }
 
     fn note(&self, at: Instant, counters: BTreeMap<u32, u64>) {
-        let mut readings = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut readings = self.0.lock();
         readings.push_back(Reading { at, counters });
         while readings.len() > MAX_SAMPLES {
             readings.pop_front();

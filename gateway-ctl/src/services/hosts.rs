@@ -11,7 +11,7 @@ mod vendors;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use gateway_core::gateway_verdict::PresentHost;
 use gateway_core::state_machines::hosts::{Host, Hosts, Observation, Retention};
@@ -19,6 +19,7 @@ use gateway_model::kinds::alert_rule::AlertKind;
 use gateway_model::settings::groups::WipeLevel;
 use gateway_model::{Id, MacAddr, State};
 use jiff::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 
 pub use dns_clients::DnsClients;
@@ -232,9 +233,8 @@ impl HostInventory {
         written
     }
 
-    /// Locks the hosts; a panic between two statements leaves them consistent.
     fn lock(&self) -> MutexGuard<'_, InventoryState> {
-        self.0.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.known.lock()
     }
 }
 

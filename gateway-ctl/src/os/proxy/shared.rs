@@ -1,8 +1,9 @@
 //! State that all connections of the relay share.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
+use parking_lot::RwLock;
 use tokio::sync::watch;
 
 use super::associations::Associations;
@@ -24,7 +25,7 @@ pub type ConnectFailures = BTreeMap<(String, u8), u64>;
 
 impl Shared {
     pub fn target(&self, number: u8) -> Option<Arc<Target>> {
-        self.targets.read().unwrap_or_else(PoisonError::into_inner).get(&number).cloned()
+        self.targets.read().get(&number).cloned()
     }
 
     /// Reports a proxy that needs a check.

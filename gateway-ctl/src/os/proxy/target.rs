@@ -1,11 +1,12 @@
 //! A proxy from the relay's view: its address, its allowed legs, and its traffic counters.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use gateway_core::plan::ProxyTarget;
 use gateway_outbound::socks5::Credentials;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::fd_budget;
@@ -77,8 +78,8 @@ impl Target {
     pub fn replaced(&self, to: ProxyTarget) -> Target {
         let next = Target::new(to, self.counters.clone());
         if (&next.to.address, &next.to.login) == (&self.to.address, &self.to.login) {
-            let mut gates = self.gates.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut kept = next.gates.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut gates = self.gates.lock();
+            let mut kept = next.gates.lock();
             for (leg, gate) in kept.iter_mut() {
                 if let Some(open) = gates.remove(leg) {
                     *gate = open;
@@ -105,7 +106,7 @@ impl Target {
         count: fn(&Counters) -> &AtomicUsize,
     ) -> Option<Admission> {
         let gate = {
-            let gates = self.gates.lock().unwrap_or_else(PoisonError::into_inner);
+            let gates = self.gates.lock();
             CloseSignal(gates.get(&leg)?.subscribe())
         };
         let counters = self.counters.clone();

@@ -8,13 +8,14 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use gateway_common::wire::Mark;
 use gateway_outbound::socks5::{Destination, datagram_header, read_datagram};
 use gateway_outbound::{KernelSockets, associate as associate_with_proxy};
+use parking_lot::Mutex;
 use socket2::{Protocol, SockRef, Type};
 use tokio::io::Interest;
 use tokio::net::{TcpStream, UdpSocket};
@@ -138,12 +139,11 @@ impl Association {
         let mut readers: JoinSet<SocketAddr> = JoinSet::new();
         let counters = admission.counters.clone();
         let active = Arc::new(Mutex::new(Instant::now()));
-        let touch =
-            |active: &Mutex<Instant>| *active.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        let touch = |active: &Mutex<Instant>| *active.lock() = Instant::now();
         let mut only_dns = true;
         loop {
             let idle = if only_dns { IDLE_DNS } else { IDLE };
-            let end = *active.lock().unwrap_or_else(PoisonError::into_inner) + idle;
+            let end = *active.lock() + idle;
             tokio::select! {
                 datagram = waiting.recv() => {
                     let Some((to, content)) = datagram else { return "nobody sends" };
@@ -186,7 +186,7 @@ impl Association {
                 () = over(&self.control) => return "the proxy ended it",
                 () = admission.gate.closed() => return "its way is gone",
                 () = tokio::time::sleep_until(end) => {
-                    if active.lock().unwrap_or_else(PoisonError::into_inner).elapsed() >= idle {
+                    if active.lock().elapsed() >= idle {
                         return "idle";
                     }
                 }

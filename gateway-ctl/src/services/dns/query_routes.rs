@@ -3,7 +3,7 @@
 //! Decision 0043 says why.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gateway_common::wire::Mark;
@@ -14,6 +14,7 @@ use gateway_dns::hooks::{Login, QueryEgress, QueryRoute, Resolvers};
 use gateway_dns::upstream::EgressNames;
 use gateway_model::State;
 use gateway_model::kinds::{DnsForwarder, Proxy};
+use parking_lot::Mutex;
 use zeroize::Zeroizing;
 
 /// Query routes in use. A route keeps its index, and with it its cache partition. Unused routes expire.
@@ -54,7 +55,7 @@ impl QueryRouteTable {
 impl QueryRoutes {
     pub fn of(&self, outgoing: HostEgress, resolvers: Resolvers) -> Arc<QueryRoute> {
         let route = route(outgoing);
-        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut table = self.0.lock();
         let known =
             table.routes.iter_mut().find(|one| one.route.route == route && one.route.resolvers == resolvers);
         if let Some(known) = known {
@@ -73,7 +74,7 @@ impl QueryRoutes {
 
     /// Drops the routes that no client, policy or query has used for some time.
     pub fn expire(&self, now: Instant) {
-        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut table = self.0.lock();
         let QueryRouteTable { routes, retired, .. } = &mut *table;
         routes.retain_mut(|one| {
             if Arc::strong_count(&one.route) > 1 {
@@ -91,7 +92,7 @@ impl QueryRoutes {
 
     #[cfg(test)]
     fn len(&self) -> usize {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).routes.len()
+        self.0.lock().routes.len()
     }
 
     /// Returns the route of a forwarder by its own settings.
