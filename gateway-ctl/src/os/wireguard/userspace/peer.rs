@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::super::device::{PeerConfig, PeerStatus};
-use super::cover::Meter;
+use super::cover::meter::Meter;
 use super::identity::Identity;
 use super::sockets::MAX_DATAGRAM;
 use crate::clock::handshake_time;
