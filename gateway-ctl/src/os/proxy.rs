@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use gateway_core::indexes::ProxyIndex;
 use gateway_core::plan::ProxyTarget;
 use parking_lot::Mutex;
 use schemars::JsonSchema;
@@ -87,13 +88,13 @@ impl Relay {
     }
 
     /// Returns the configured proxies, by number.
-    pub fn targets(&self) -> BTreeMap<u8, ProxyTarget> {
+    pub fn targets(&self) -> BTreeMap<ProxyIndex, ProxyTarget> {
         let targets = self.shared.targets.read();
         targets.iter().map(|(number, target)| (*number, ProxyTarget::clone(&target.to))).collect()
     }
 
     /// Adds or replaces a proxy. The first one starts the listeners.
-    pub fn put(&self, number: u8, to: ProxyTarget) -> Result<(), Error> {
+    pub fn put(&self, number: ProxyIndex, to: ProxyTarget) -> Result<(), Error> {
         self.listen()?;
         {
             let mut targets = self.shared.targets.write();
@@ -107,7 +108,7 @@ impl Relay {
     }
 
     /// Removes a proxy and resets its connections. They are gone on return, unless that exceeds the time limit.
-    pub async fn remove(&self, number: u8) {
+    pub async fn remove(&self, number: ProxyIndex) {
         let gone = {
             let mut targets = self.shared.targets.write();
             let gone = targets.remove(&number).map(|target| target.counters.clone());

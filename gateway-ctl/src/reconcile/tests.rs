@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use gateway_core::facts::Link;
+use gateway_core::indexes::ProxyIndex;
 use gateway_core::plan::{
     AddressKey, Family, LinkSettings, NftRuleset, ProxyTarget, RouteKey, RouteValue, RuleAction, RuleKey,
     RuleValue, SecretKey, WireGuardDevice, names,
@@ -253,7 +254,7 @@ async fn egress_backends_are_removed_in_reverse_order() {
         connections: 1,
     };
     let mut plan = plan("gw-a", 1);
-    plan.proxies.insert(1, proxy);
+    plan.proxies.insert(ProxyIndex::new(1).expect("a proxy"), proxy);
     let outcomes = subsystems.run(&plan, Check::Maps).await;
     assert_eq!((outcomes["wireguard"].put, outcomes["proxies"].put), (1, 1));
     assert_in_order(&host.journal.take(), &[&["wireguard put"], &["proxies put"], &["dataplane"]]);

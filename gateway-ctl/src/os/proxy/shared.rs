@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use gateway_core::indexes::{LegId, ProxyIndex};
 use parking_lot::RwLock;
 use tokio::sync::watch;
 
@@ -13,7 +14,7 @@ use super::target::{Admission, Target};
 
 #[derive(Debug, Default)]
 pub(super) struct Shared {
-    pub targets: RwLock<BTreeMap<u8, Arc<Target>>>,
+    pub targets: RwLock<BTreeMap<ProxyIndex, Arc<Target>>>,
     pub pool: Pool,
     pub budget: DescriptorBudget,
     pub associations: Associations,
@@ -21,10 +22,10 @@ pub(super) struct Shared {
 }
 
 /// Connect failures by proxy and leg. The value is a counter, so that each failure is a change.
-pub type ConnectFailures = BTreeMap<(String, u8), u64>;
+pub type ConnectFailures = BTreeMap<(String, Option<LegId>), u64>;
 
 impl Shared {
-    pub fn target(&self, number: u8) -> Option<Arc<Target>> {
+    pub fn target(&self, number: ProxyIndex) -> Option<Arc<Target>> {
         self.targets.read().get(&number).cloned()
     }
 

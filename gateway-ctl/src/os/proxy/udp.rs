@@ -13,6 +13,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use gateway_common::wire::Mark;
+use gateway_core::indexes::{LegId, ProxyIndex};
 use gateway_outbound::socks5::{Destination, datagram_header, read_datagram};
 use gateway_outbound::{KernelSockets, associate as associate_with_proxy};
 use parking_lot::Mutex;
@@ -70,7 +71,9 @@ fn admit(arrival: DatagramMeta, content: Box<[u8]>, shared: &Arc<Shared>) {
     let Some((number, leg)) = proxied else { return };
     let key = (from, number, leg);
     let Err(datagram) = shared.associations.enqueue(&key, (to, content)) else { return };
-    let Some(admission) = shared.target(number).and_then(|target| target.admit_flow(leg, &shared.budget))
+    let Some(admission) = ProxyIndex::new(number)
+        .and_then(|proxy| shared.target(proxy))
+        .and_then(|target| target.admit_flow(LegId::new(leg), &shared.budget))
     else {
         return;
     };
@@ -112,7 +115,7 @@ async fn open(admission: &Admission) -> Result<(TcpStream, UdpSocket), ConnectEr
     let through = associate_with_proxy(
         &KernelSockets::PATIENT,
         address,
-        Mark::carried_by(admission.leg).0,
+        Mark::carried_by(LegId::raw(admission.leg)).0,
         admission.login(),
     );
     Ok(tokio::time::timeout(TIMEOUT, through).await.map_err(|_| ConnectError::Silent)??)

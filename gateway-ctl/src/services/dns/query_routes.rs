@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use gateway_common::wire::Mark;
 use gateway_core::compile::{Compiled, Input};
 use gateway_core::host_egress::{self, HostEgress};
+use gateway_core::indexes::LegId;
 use gateway_core::plan::ProxyLogin;
 use gateway_dns::hooks::{Login, QueryEgress, QueryRoute, Resolvers};
 use gateway_dns::upstream::EgressNames;
@@ -109,8 +110,8 @@ impl QueryRoutes {
         };
         let Some(proxy) = proxy else { return route(outgoing) };
         let leg = match outgoing {
-            HostEgress::Default => 0,
-            HostEgress::Legs(legs) => legs.first().copied().unwrap_or(0),
+            HostEgress::Default => None,
+            HostEgress::Legs(legs) => legs.first().copied(),
             other => return route(other),
         };
         let Some(found) = input.state.find::<Proxy>(proxy) else {
@@ -125,17 +126,17 @@ impl QueryRoutes {
 
 /// Returns the display names of the egresses (tunnels and uplinks).
 pub fn called(state: &State, compiled: &Compiled) -> EgressNames {
-    compiled.legs.by_number.values().map(|leg| (mark(leg.number), Arc::from(leg.name(state)))).collect()
+    compiled.legs.by_number.values().map(|leg| (mark(Some(leg.number)), Arc::from(leg.name(state)))).collect()
 }
 
-fn mark(leg: u8) -> u32 {
-    Mark::OWN.0 | u32::from(leg)
+fn mark(leg: Option<LegId>) -> u32 {
+    Mark::carried_by(LegId::raw(leg)).0
 }
 
 fn route(outgoing: HostEgress) -> QueryEgress {
     match outgoing {
         HostEgress::Default => QueryEgress::Default,
-        HostEgress::Legs(legs) => QueryEgress::Marked(legs.into_iter().map(mark).collect()),
+        HostEgress::Legs(legs) => QueryEgress::Marked(legs.into_iter().map(|leg| mark(Some(leg))).collect()),
         HostEgress::Proxy { address, leg, login } => {
             QueryEgress::Proxy { server: address, mark: mark(leg), user: login.map(credentials) }
         }

@@ -44,6 +44,8 @@ impl ExitAddresses {
 
 #[cfg(test)]
 mod tests {
+    use gateway_core::indexes::LegId;
+
     use gateway_core::leak_check::ExitQuery;
     use jiff::Timestamp;
 
@@ -59,7 +61,13 @@ mod tests {
     fn report(exits: &ExitAddresses, source: &str, answer: Result<IpAddr, String>) {
         let source = source.parse().expect("an address");
         let egress = "a".to_owned();
-        let query = ExitQuery { leg: 16, interface: egress.clone(), egress, source, tunnel: Some(tunnel()) };
+        let query = ExitQuery {
+            leg: LegId::FIRST,
+            interface: egress.clone(),
+            egress,
+            source,
+            tunnel: Some(tunnel()),
+        };
         exits.report(&[(query, answer)].into());
     }
 
