@@ -28,10 +28,11 @@ mod vault;
 mod wipe;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use gateway_model::State;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::clock::SharedClock;

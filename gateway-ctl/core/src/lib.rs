@@ -25,6 +25,7 @@ pub mod health;
 pub mod history;
 pub mod host_egress;
 pub mod host_paths;
+pub mod indexes;
 pub mod interfaces;
 pub mod leak_check;
 pub mod matrix;

@@ -2,10 +2,11 @@
 //! later receive the active ones as well.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use gateway_model::kinds::alert_rule::AlertKind;
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::sync::broadcast;
 
@@ -46,7 +47,7 @@ impl ActiveAlerts {
 
     /// Raises an alert. Publishes it only once while it is active; keeps the newest message.
     pub fn raise(&self, kind: AlertKind, subject: &str, message: String) {
-        let mut active = self.lock();
+        let mut active = self.0.active.lock();
         if let Some(known) = active.get_mut(&key(kind, subject)) {
             known.message = message;
             return;
@@ -60,12 +61,12 @@ impl ActiveAlerts {
 
     /// Ends an alert if it is active.
     pub fn clear(&self, kind: AlertKind, subject: &str) {
-        self.end(&mut self.lock(), &key(kind, subject));
+        self.end(&mut self.0.active.lock(), &key(kind, subject));
     }
 
     /// Ends the alerts of a kind whose subject no longer exists. No other alert is published meanwhile.
     pub fn keep(&self, kind: AlertKind, there: impl Fn(&str) -> bool) {
-        let mut active = self.lock();
+        let mut active = self.0.active.lock();
         let gone = active.values().filter(|notice| notice.kind == kind && !there(&notice.subject));
         let gone: Vec<_> = gone.map(|notice| key(kind, &notice.subject)).collect();
         gone.iter().for_each(|key| self.end(&mut active, key));
@@ -79,12 +80,8 @@ impl ActiveAlerts {
 
     /// Returns the active alerts and a receiver for all later changes.
     pub fn subscribe(&self) -> (Vec<ActiveAlert>, broadcast::Receiver<ActiveAlert>) {
-        let active = self.lock();
+        let active = self.0.active.lock();
         (active.values().cloned().collect(), self.0.reported.subscribe())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<(String, String), ActiveAlert>> {
-        self.0.active.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

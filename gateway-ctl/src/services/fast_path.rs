@@ -118,15 +118,7 @@ async fn follow(
             }
         }
         let links = links(&compiled.borrow().plan, &facts.borrow(), &Sysctls);
-        let problem = links.as_ref().and_then(|links| turn_on(fast_path, links, liberal).err());
-        if links.is_none() || problem.is_some() {
-            report(fast_path.set(None));
-            liberal.restore();
-        }
-        if let Some(problem) = &problem {
-            tracing::warn!("{problem}: the fast path stays off");
-        }
-        fast_path.set_problem(problem);
+        turn(fast_path, links.as_ref(), liberal);
         let (in_force, observed) = (compiled.borrow().clone(), facts.borrow().clone());
         control = blocking(move || {
             control.update(&in_force.plan, &observed);
@@ -134,6 +126,19 @@ async fn follow(
         })
         .await;
     }
+}
+
+/// Turns the fast path on for these interfaces, or off.
+fn turn(fast_path: &FastPath, links: Option<&BTreeMap<u32, FastLink>>, liberal: &mut Liberal) {
+    let problem = links.and_then(|links| turn_on(fast_path, links, liberal).err());
+    if links.is_none() || problem.is_some() {
+        report(fast_path.set(None));
+        liberal.restore();
+    }
+    if let Some(problem) = &problem {
+        tracing::warn!("{problem}: the fast path stays off");
+    }
+    fast_path.set_problem(problem);
 }
 
 /// Turns the fast path on for these interfaces.

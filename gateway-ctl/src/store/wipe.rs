@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use gateway_core::state_machines::deadman::CheckIn;
 use gateway_journal::erase::erase_file;
@@ -43,7 +43,7 @@ impl Store {
     /// The audit trail starts again with the entry of the wipe.
     pub fn wipe(&self, mut ticket: AuditTicket, configuration: bool) -> Result<(), Error> {
         let mut guarded = self.guarded();
-        let mut head = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut head = self.writer.lock();
         let (before, now) = (self.current(), self.clock.now());
         let txn = self.db.begin_vital().map_err(Error::at("begin to write"))?;
         drain(&txn, TRACES)?;
@@ -88,7 +88,7 @@ impl Store {
     /// remains, so that no daemon starts here as if the gateway were new.
     pub fn destroy(&self) -> Result<(), Error> {
         let mut guarded = self.guarded();
-        let _held = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let _held = self.writer.lock();
         let folder = self.folder();
         let failed = |source| Error::Folder { path: folder.to_owned(), source };
         // The marker comes first: after an interruption, the gateway must not start with everything allowed.
@@ -115,7 +115,7 @@ impl Store {
 
     /// Stores the last check-in. It does not change the configuration, so it has no audit entry.
     pub fn keep_check_in(&self, check_in: CheckIn) -> Result<(), Error> {
-        let _held = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let _held = self.writer.lock();
         let certain = if check_in.certain { "certain" } else { "uncertain" };
         let txn = self.db.begin_write().map_err(Error::at("begin to write"))?;
         {
