@@ -5,6 +5,7 @@ pub mod auto_rollback;
 pub mod backup;
 pub mod bridges;
 pub mod captive;
+pub mod captures;
 pub mod conntrack;
 pub mod deadman;
 pub mod dhcp;

@@ -5,6 +5,7 @@
 mod allowed_ips;
 mod bridges;
 mod captive;
+mod captures;
 mod classes;
 mod clients;
 mod confined;

@@ -29,6 +29,7 @@ use crate::os::driver_state::ShaperChanges;
 use crate::os::length_limits::{LengthLimits, Sysctls};
 use crate::os::path_changes::PathChanges;
 use crate::service::{Context, Service};
+use crate::services::captures::CapturedInterfaces;
 use crate::supervise::blocking;
 use xdp::XdpControl;
 
@@ -80,6 +81,8 @@ async fn follow(
     mut control: XdpControl,
 ) -> (io::Error, XdpControl) {
     let (mut compiled, mut facts) = (context.wake.compiled(), context.wake.facts());
+    let captured = context.handles.get::<CapturedInterfaces>();
+    let mut captures = captured.watch();
     let mut check = interval_at(Instant::now(), CHECK_INTERVAL);
     let mut renew = interval_at(Instant::now(), RENEWAL);
     renew.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -108,6 +111,7 @@ async fn follow(
             },
             _ = compiled.changed() => {}
             _ = facts.changed() => {}
+            _ = captures.changed() => {}
             _ = check.tick() => {}
             _ = count.tick() => {
                 let fast_path = fast_path.clone();
@@ -120,8 +124,9 @@ async fn follow(
         let links = links(&compiled.borrow().plan, &facts.borrow(), &Sysctls);
         turn(fast_path, links.as_ref(), liberal);
         let (in_force, observed) = (compiled.borrow().clone(), facts.borrow().clone());
+        let captured = captured.all();
         control = blocking(move || {
-            control.update(&in_force.plan, &observed);
+            control.update(&in_force.plan, &observed, &captured);
             control
         })
         .await;

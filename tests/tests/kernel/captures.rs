@@ -3,6 +3,8 @@
 
 mod read;
 
+pub use read::files;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 

@@ -39,4 +39,11 @@ export const unused: Record<string, string> = {
   'GET /exceptions/{id}': 'the list has each of them whole',
   'GET /secrets': 'the list has each of them whole',
   'POST /backup/export-encrypted': 'the same as /config/export-encrypted, which the page of backups uses',
+  'DELETE /diagnostics/capture/{id}': 'the page of captures is still to come',
+  'GET /diagnostics/capture/presets': 'the page of captures is still to come',
+  'GET /diagnostics/capture/{id}': 'the page of captures is still to come',
+  'GET /diagnostics/capture/{id}/pcapng': 'the page of captures is still to come',
+  'GET /diagnostics/capture/{id}/stream': 'the page of captures is still to come',
+  'GET /diagnostics/captures': 'the page of captures is still to come',
+  'POST /diagnostics/capture': 'the page of captures is still to come',
 }

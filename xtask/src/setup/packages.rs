@@ -97,6 +97,7 @@ const PACKAGES: &[Package] = &[
     package("python3", "python3", Need::Run, "small servers of the demo"),
     package("systemd", "/lib/systemd/systemd-networkd", Need::Test, "a DHCP client in the tests"),
     package("tcpdump", "tcpdump", Need::Run, "the tap that counts leaks"),
+    package("tshark", "tshark", Need::Test, "reads captures, and libpcap compiles their filters"),
     package("unbound", "unbound", Need::Bench, "a peer of the resolver"),
     package("util-linux", "nsenter", Need::Run, "enters namespaces without remounting /sys"),
     package("wireguard-go", "wireguard-go", Need::Run, "the far end of tunnels where the kernel has none"),
