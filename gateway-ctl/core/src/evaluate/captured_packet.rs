@@ -41,7 +41,7 @@ pub fn decide_captured(
         None => decide_packet(compiled, packet, &[]),
     };
     let number = verdict.policy;
-    if let Some(policy) = compiled.policies.iter().find(|policy| number != 0 && policy.number == number) {
+    if let Some(policy) = compiled.policies.iter().find(|policy| number != 0 && policy.number.0 == number) {
         verdict.rank = policy.rank;
     }
     let destination: IpAddr =
