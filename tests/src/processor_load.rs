@@ -1,9 +1,9 @@
-//! Load of the processors since a moment, from `/proc/stat`. Tests start networks while the processors are idle, and wait
+//! Load of the processors since a sample, from `/proc/stat`. Tests start networks while the processors are idle, and wait
 //! longer while they are not.
 
 use std::time::{Duration, Instant};
 
-/// Counts of a moment.
+/// Counts at one time.
 #[derive(Debug, Clone, Copy)]
 pub struct Sample {
     taken: Instant,

@@ -23,8 +23,7 @@ use anyhow::{Context, Result};
 use crate::{paths, process, progress::elapsed, tidy, ui};
 use durations::Durations;
 use report::{Counts, Report, Row};
-use schedule::Lane;
-use suites::{Quick, SUITES, Suite, Targets, Work};
+use suites::{Lane, Quick, SUITES, Suite, Targets, Work};
 use supervise::Outcome;
 
 #[derive(clap::Args)]

@@ -9,31 +9,8 @@ use std::{
 
 use super::{
     report::Row,
-    suites::{SUITES, Suite},
+    suites::{Lane, SUITES, Suite},
 };
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lane {
-    /// Suites that mostly wait for networks and timers. Permits limit the networks of all of them
-    /// (`tests/src/network_permit.rs`).
-    Networks,
-    /// Suites that take a processor, and whose tests have deadlines.
-    Processors,
-    /// Suites that only need processor time, of which the other lanes leave some: at the lowest priority.
-    Background,
-    /// Suites that compare two gateways under load. They run after the lanes of networks and processors.
-    Alone,
-}
-
-impl Lane {
-    /// Returns the number of its suites that run at the same time. Those of the background have processors to fill.
-    const fn width(self) -> usize {
-        match self {
-            Self::Networks | Self::Processors | Self::Alone => 1,
-            Self::Background => 2,
-        }
-    }
-}
 
 /// Runs each suite in its lane. Returns the rows in the order of the table.
 pub fn run(chosen: &[&'static Suite], run: &(impl Fn(&Suite) -> Row + Sync)) -> Vec<Row> {

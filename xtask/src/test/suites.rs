@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::schedule::Lane;
 use crate::metadata::{Metadata, list, text};
 
 #[derive(Debug)]
@@ -33,6 +32,30 @@ pub enum Work<'a> {
     Units,
     /// Module with the suite's name in this test target of gateway-tests.
     Module(&'a str),
+}
+
+/// Schedule of a suite.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lane {
+    /// Suites that mostly wait for networks and timers. Permits limit the networks of all of them
+    /// (`tests/src/network_permit.rs`).
+    Networks,
+    /// Suites that take a processor, and whose tests have deadlines.
+    Processors,
+    /// Suites that only need processor time, of which the other lanes leave some: at the lowest priority.
+    Background,
+    /// Suites that compare two gateways under load. They run after the lanes of networks and processors.
+    Alone,
+}
+
+impl Lane {
+    /// Returns the number of its suites that run at the same time. Those of the background have processors to fill.
+    pub const fn width(self) -> usize {
+        match self {
+            Self::Networks | Self::Processors | Self::Alone => 1,
+            Self::Background => 2,
+        }
+    }
 }
 
 /// Part of a suite that `--quick` runs.
