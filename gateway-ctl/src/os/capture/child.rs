@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, BufRead as _, BufWriter, Stdout, Write as _};
+use std::mem::ManuallyDrop;
 use std::net::IpAddr;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -71,7 +72,8 @@ fn system(context: &'static str) -> impl Fn(io::Error) -> CaptureFailure {
 
 fn capture(order: &CaptureOrder, out: &mut Output) -> Result<(), CaptureFailure> {
     sandbox::leave_network().map_err(system("failed to leave the network"))?;
-    let mut rings = open_rings(order)?;
+    // They end with the process, which may not close them.
+    let mut rings = ManuallyDrop::new(open_rings(order)?);
     sandbox::enter().map_err(system("failed to give up rights"))?;
     let lost = system("failed to write to the daemon");
     out.send(&Record::Ready, &[]).and_then(|()| out.flush()).map_err(&lost)?;

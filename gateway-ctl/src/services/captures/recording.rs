@@ -225,8 +225,14 @@ pub(super) async fn start(
     let session = session(id, request, &order, without_xdp, created_by, world.now);
     let files = CaptureFiles::new(folder, id);
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    files.write_state(&session)?;
-    let writer = CaptureWriter::create(&files, &order)?;
+    let created = files.write_state(&session).and_then(|()| CaptureWriter::create(&files, &order));
+    let writer = match created {
+        Ok(writer) => writer,
+        Err(error) => {
+            report(files.erase());
+            return Err(error.into());
+        }
+    };
     let (packet_bytes, summary_bytes) = writer.lengths();
     let progress = Progress { session, packet_bytes, summary_bytes, counters: Vec::new() };
     let recording = Arc::new(Recording {
@@ -344,7 +350,7 @@ async fn follow(
 
 fn report(result: io::Result<()>) {
     if let Err(error) = result {
-        tracing::warn!(%error, "failed to end the process of a capture");
+        tracing::warn!(%error, "failed to end a capture");
     }
 }
 
@@ -369,18 +375,17 @@ fn finish(recording: &Recording, outcome: io::Result<Outcome>, signal: Option<i3
         tracing::warn!(capture = %recording.id, %error, "a capture failed");
     }
     let (packet_bytes, summary_bytes) = recording.files.lengths();
-    recording.update(|progress| {
-        let Progress { session, .. } = progress;
-        (session.state, session.end, session.error) = (state, Some(end), error);
-        session.ended_at = Some(now);
-        (progress.packet_bytes, progress.summary_bytes) = (packet_bytes, summary_bytes);
-    });
-    // A file that a wipe has removed meanwhile must not come back.
-    if packet_bytes > 0
-        && let Err(error) = recording.files.write_state(&recording.session())
-    {
+    let mut session = recording.session();
+    (session.state, session.end, session.error) = (state, Some(end), error);
+    session.ended_at = Some(now);
+    // Before its end is known: a wipe waits for that, and erases the files.
+    if let Err(error) = recording.files.write_state(&session) {
         tracing::warn!(capture = %recording.id, %error, "failed to write the state of a capture");
     }
+    recording.update(|progress| {
+        progress.session = session;
+        (progress.packet_bytes, progress.summary_bytes) = (packet_bytes, summary_bytes);
+    });
 }
 
 /// End of the records.
