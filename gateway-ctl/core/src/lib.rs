@@ -30,6 +30,7 @@ pub mod leak_check;
 pub mod matrix;
 pub mod network;
 pub mod network_tests;
+pub mod notifications;
 pub mod ntp;
 pub mod paths;
 pub mod phrase;

@@ -43,8 +43,11 @@ fn cases() -> Vec<Case> {
         },
         Case {
             name: "alerts.webhook",
-            input: json!({"url": "https://alerts.example", "secret": "s3cret"}),
-            elsewhere: vec![json!({"url": "https://evil.example"})],
+            input: json!({"url": "https://alerts.example", "secret": "s3cret", "token": "s3cret"}),
+            elsewhere: vec![
+                json!({"url": "https://evil.example"}),
+                json!({"ca_certificate": "-----BEGIN CERTIFICATE-----"}),
+            ],
             here: json!({"retries": 3}),
         },
         Case {

@@ -15,7 +15,7 @@ mod leak_check;
 mod privacy;
 mod privacy_blocks;
 
-pub use alerts::{AlertWebhook, Severity, WebhookFormat};
+pub use alerts::{AlertWebhook, Severity, WebhookFormat, with_token};
 pub use assistant::AssistantConfig;
 pub use backup::{BackupConfig, BackupTarget, Include, PASSPHRASE_MIN, TargetType, host_key_fingerprint};
 pub use bluetooth::{BluetoothFailover, BluetoothSettings};
