@@ -14,8 +14,10 @@ use gateway_ctl::services::active_alerts::ActiveAlerts;
 use gateway_ctl::services::backup;
 use gateway_ctl::services::bridges;
 use gateway_ctl::services::deadman::DeadManSwitch;
+use gateway_ctl::services::deliveries::{Deliveries, NotificationSource};
 use gateway_ctl::services::dns::DnsService;
 use gateway_ctl::services::extfilter;
+use gateway_ctl::services::mqtt_states::MqttStates;
 use gateway_ctl::services::storage;
 use gateway_ctl::store::{self, Store};
 use gateway_ctl::supervise::Supervisor;
@@ -58,6 +60,10 @@ pub struct Open {
     pub backup: Arc<backup::Service>,
     pub bridge_tests: Arc<bridges::Tests>,
     pub extfilter: Arc<extfilter::Service>,
+    /// Deliveries of alerts to receivers.
+    pub deliveries: Arc<Deliveries>,
+    /// States for an MQTT broker.
+    pub mqtt_states: Arc<MqttStates>,
     /// Active alerts.
     pub active_alerts: ActiveAlerts,
     /// Notified when the daemon should stop by itself.
@@ -97,6 +103,22 @@ impl Open {
             tls.factory.clone(),
             endpoint_names.clone(),
         );
+        let alerts: Arc<dyn NotificationSource> = Arc::new(NoAlerts::default());
+        let deliveries = Deliveries::new(
+            store.clone(),
+            worlds.clone(),
+            &tls.factory,
+            endpoint_names.clone(),
+            alerts.clone(),
+        );
+        let mqtt_states = MqttStates::new(
+            store.clone(),
+            worlds.clone(),
+            handles.clone(),
+            &tls.factory,
+            endpoint_names.clone(),
+            alerts,
+        );
         services.start_all([backup.health(), storage::report(&store)]);
         Ok(Open {
             enforcement,
@@ -104,6 +126,8 @@ impl Open {
             names: None,
             deadman: DeadManSwitch::new(store.clone(), is_synchronised)?,
             backup,
+            deliveries,
+            mqtt_states,
             bridge_tests: Arc::default(),
             extfilter: extfilter::Service::new(
                 store.clone(),
@@ -156,6 +180,29 @@ impl Open {
     /// Reconciles the kernel with the state now.
     pub async fn reconcile(&self, reason: Reason) -> Result<Option<Arc<Status>>, ApiError> {
         self.enforcement.reconcile(reason).await.map_err(|stopped| ApiError::internal(&stopped))
+    }
+}
+
+/// Source without alerts.
+struct NoAlerts(tokio::sync::watch::Sender<u64>);
+
+impl Default for NoAlerts {
+    fn default() -> Self {
+        Self(tokio::sync::watch::Sender::new(0))
+    }
+}
+
+impl NotificationSource for NoAlerts {
+    fn events_after(&self, _: u64) -> Vec<gateway_ctl::services::deliveries::SourceEvent> {
+        Vec::new()
+    }
+
+    fn active(&self) -> Vec<gateway_core::notifications::AlertSnapshot> {
+        Vec::new()
+    }
+
+    fn changes(&self) -> tokio::sync::watch::Receiver<u64> {
+        self.0.subscribe()
     }
 }
 

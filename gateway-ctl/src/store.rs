@@ -12,6 +12,7 @@ mod file;
 mod load;
 mod migrate;
 mod node_id;
+mod notification_outbox;
 mod open;
 mod open_file;
 mod passphrase_rotation;

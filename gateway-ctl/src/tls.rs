@@ -6,6 +6,7 @@
 //!
 //! Decision 0080 says why.
 
+mod authorities;
 mod certificate;
 mod client;
 mod error;
@@ -21,6 +22,7 @@ use std::sync::Arc;
 
 use rustls::server::ResolvesServerCert;
 
+pub use authorities::with_authorities;
 pub use certificate::{Certificates, Origin, Status as CertificateStatus};
 pub use client::Client;
 pub use error::{Error, explain};

@@ -3,7 +3,7 @@
 use gateway_ctl::store::{AuditEntry, AuditFilter, AuditResult, PageEnd};
 use gateway_model::capability::Capability;
 use gateway_model::kinds::AlertRule;
-use gateway_model::settings::groups::AlertWebhook;
+use gateway_model::settings::groups::{AlertEmail, AlertMqtt, AlertWebhook};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -18,8 +18,13 @@ use crate::request::Req;
 use crate::table::Method::{Get, Post};
 use crate::table::{Collection, Ops, Table};
 
+mod receiver_tests;
+
 pub fn rows(t: &mut Table) {
+    receiver_tests::rows(t);
     t.group::<AlertWebhook>("/alerts/webhook", "replace_alert_webhook", Access::Operate);
+    t.group::<AlertMqtt>("/alerts/mqtt", "replace_alert_mqtt", Access::Operate);
+    t.group::<AlertEmail>("/alerts/email", "replace_alert_email", Access::Operate);
     t.view("/audit", "list_audit", audit)
         .summary("Audit trail, newest first")
         .doc("Only administrators see which values changed in accounts and keys.")
@@ -38,7 +43,6 @@ pub fn rows(t: &mut Table) {
             (Get, "/alerts/active"),
             (Post, "/alerts/{id}/acknowledge"),
             (Post, "/alerts/{id}/resolve"),
-            (Post, "/alerts/webhook/test"),
             (Get, "/anomalies"),
             (Get, "/anomalies/stats"),
         ],

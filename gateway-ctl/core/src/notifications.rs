@@ -6,11 +6,15 @@
 pub mod alertmanager;
 pub mod alertmanager_v2;
 mod backoff;
+pub mod email;
+pub mod format;
+pub mod home_assistant;
 pub mod json;
 pub mod ntfy;
 pub mod outbox;
 pub mod payload;
 pub mod receivers;
+pub mod response;
 pub mod signature;
 pub mod slack;
 

@@ -30,7 +30,10 @@ pub const DISCARDED: &str = "store.redb.discarded";
 const CHECK_IN: &str = "deadman_check_in";
 
 /// Tables of the history.
-const TRACES: &[&str] = &["audit", "sessions", "sign_ins", BACKUP_RUNS];
+const TRACES: &[&str] = &["audit", "sessions", "sign_ins", BACKUP_RUNS, NOTIFICATION_OUTBOX, NOTIFIED_ALERTS];
+/// Tables of the outbox of notifications.
+pub(super) const NOTIFICATION_OUTBOX: &str = "notification_outbox";
+pub(super) const NOTIFIED_ALERTS: &str = "notified_alerts";
 /// Table of the runs of backups.
 pub(super) const BACKUP_RUNS: &str = "backup_runs";
 /// Tables of the configuration, besides those of the kinds.

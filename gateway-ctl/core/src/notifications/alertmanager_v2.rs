@@ -16,7 +16,11 @@ const LIFETIME: SignedDuration = SignedDuration::from_secs(240);
 const PATH: &str = "/api/v2/alerts";
 
 /// Returns the list of alerts. Those without an end are active.
-pub fn body<'a>(alerts: impl IntoIterator<Item = &'a AlertSnapshot>, sender: &Sender, now: Timestamp) -> Value {
+pub fn body<'a>(
+    alerts: impl IntoIterator<Item = &'a AlertSnapshot>,
+    sender: &Sender,
+    now: Timestamp,
+) -> Value {
     let alert = |alert: &AlertSnapshot| {
         let lasts_until = now.saturating_add(LIFETIME).unwrap_or(Timestamp::MAX).max(alert.starts_at());
         json!({

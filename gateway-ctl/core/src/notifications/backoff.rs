@@ -26,7 +26,10 @@ mod tests {
     #[test]
     fn delays_grow_to_an_hour_and_vary_by_a_quarter() {
         let seconds = |failures, jitter| delay(failures, None, jitter).as_secs();
-        assert_eq!([1, 2, 3, 4, 5, 6, 7, 900].map(|n| seconds(n, 0.5)), [5, 30, 120, 600, 1800, 3600, 3600, 3600]);
+        assert_eq!(
+            [1, 2, 3, 4, 5, 6, 7, 900].map(|n| seconds(n, 0.5)),
+            [5, 30, 120, 600, 1800, 3600, 3600, 3600]
+        );
         assert_eq!((seconds(3, 0.0), seconds(3, 1.0), seconds(3, 7.0)), (90, 150, 150));
     }
 

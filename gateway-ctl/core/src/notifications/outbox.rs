@@ -28,9 +28,14 @@ pub const MAX_DELIVERIES: usize = 1000;
 pub enum Outcome {
     Accepted,
     /// A later attempt may succeed.
-    Failed { error: String, retry_after: Option<SignedDuration> },
+    Failed {
+        error: String,
+        retry_after: Option<SignedDuration>,
+    },
     /// The receiver does not take this message, so another attempt is in vain.
-    Refused { error: String },
+    Refused {
+        error: String,
+    },
     /// The receiver wants no more messages (410).
     Gone,
 }
@@ -39,7 +44,9 @@ pub enum Outcome {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Settled {
     Accepted,
-    Retries { at: Timestamp },
+    Retries {
+        at: Timestamp,
+    },
     GivenUp,
     /// All deliveries of the receiver have ended; it must be turned off.
     Gone,
@@ -114,7 +121,12 @@ impl Outbox {
 
     /// Takes a notification in. One whose sequence was taken in before changes nothing. `receivers` are those of an alert
     /// that begins; its end goes to those that got its beginning.
-    pub fn take_in(&mut self, notification: &Notification, receivers: &[Receiver], now: Timestamp) -> Changes {
+    pub fn take_in(
+        &mut self,
+        notification: &Notification,
+        receivers: &[Receiver],
+        now: Timestamp,
+    ) -> Changes {
         if notification.sequence <= self.cursor {
             return Changes::default();
         }
@@ -143,6 +155,15 @@ impl Outbox {
             }
         }
         changes
+    }
+
+    /// Passes over a transition that no receiver is notified of.
+    pub fn skip(&mut self, sequence: u64) -> Changes {
+        if sequence <= self.cursor {
+            return Changes::default();
+        }
+        self.cursor = sequence;
+        Changes { cursor: Some(sequence), ..Changes::default() }
     }
 
     fn queue(
@@ -205,9 +226,9 @@ impl Outbox {
     /// Returns the first delivery of each fingerprint at each receiver, oldest first.
     fn heads(&self) -> impl Iterator<Item = &Delivery> {
         let mut begun = BTreeSet::new();
-        self.deliveries
-            .values()
-            .filter(move |delivery| begun.insert((delivery.receiver, delivery.notification.alert.fingerprint.as_str())))
+        self.deliveries.values().filter(move |delivery| {
+            begun.insert((delivery.receiver, delivery.notification.alert.fingerprint.as_str()))
+        })
     }
 
     fn wait(&self, delivery: &Delivery, now: Timestamp) -> SignedDuration {

@@ -1,10 +1,6 @@
-//! Request of a webhook: its body, the path below the receiver's URL, and the headers that belong to the format.
+//! Body of a webhook's request, and the headers that belong to its format.
 
-use gateway_model::settings::groups::WebhookFormat;
-use jiff::Timestamp;
 use serde_json::Value;
-
-use super::{AlertSnapshot, Sender, Transition, alertmanager, alertmanager_v2, json, ntfy, slack};
 
 /// Body of a request, and its headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,25 +11,8 @@ pub struct Payload {
 }
 
 impl Payload {
-    pub(super) fn json(value: &Value) -> Payload {
+    pub fn json(value: &Value) -> Payload {
         let headers = vec![("content-type", "application/json".to_owned())];
         Payload { headers, body: value.to_string().into_bytes() }
-    }
-}
-
-/// Returns the request for one transition.
-pub fn payload(
-    format: WebhookFormat,
-    transition: Transition,
-    alert: &AlertSnapshot,
-    sender: &Sender,
-    now: Timestamp,
-) -> Payload {
-    match format {
-        WebhookFormat::Alertmanager => Payload::json(&alertmanager::body(transition, alert, sender)),
-        WebhookFormat::AlertmanagerV2 => Payload::json(&alertmanager_v2::body([alert], sender, now)),
-        WebhookFormat::Json => Payload::json(&json::body(transition, alert, sender, now)),
-        WebhookFormat::Ntfy => ntfy::payload(transition, alert, sender),
-        WebhookFormat::Slack => Payload::json(&slack::body(transition, alert, sender)),
     }
 }

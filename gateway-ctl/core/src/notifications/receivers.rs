@@ -6,7 +6,7 @@ use std::str::FromStr;
 use gateway_model::State;
 use gateway_model::kinds::AlertRule;
 use gateway_model::kinds::alert_rule::{AlertKind, Notify};
-use gateway_model::settings::groups::AlertWebhook;
+use gateway_model::settings::groups::{AlertEmail, AlertWebhook};
 use serde::{Deserialize, Serialize};
 
 use super::AlertSnapshot;
@@ -19,14 +19,17 @@ pub enum Receiver {
     Webhook,
     /// The URL of a rule, instead of the default webhook.
     RuleWebhook(AlertKind),
+    Email,
 }
 
 const WEBHOOK: &str = "webhook";
+const EMAIL: &str = "email";
 
 impl fmt::Display for Receiver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Receiver::Webhook => f.write_str(WEBHOOK),
+            Receiver::Email => f.write_str(EMAIL),
             Receiver::RuleWebhook(kind) => write!(f, "{WEBHOOK}:{kind}"),
         }
     }
@@ -45,6 +48,7 @@ impl FromStr for Receiver {
         let rule = text.strip_prefix(WEBHOOK).and_then(|rest| rest.strip_prefix(':'));
         match (text, rule.map(AlertKind::from_str)) {
             (WEBHOOK, _) => Ok(Receiver::Webhook),
+            (EMAIL, _) => Ok(Receiver::Email),
             (_, Some(Ok(kind))) => Ok(Receiver::RuleWebhook(kind)),
             _ => Err("not a receiver"),
         }
@@ -65,18 +69,20 @@ pub fn receivers(state: &State, alert: &AlertSnapshot) -> Vec<Receiver> {
     if rule.is_some_and(|rule| rule.notify == Notify::None) {
         return Vec::new();
     }
-    if let Some(rule) = rule.filter(|rule| rule.webhook_url.is_some()) {
-        return vec![Receiver::RuleWebhook(rule.kind)];
-    }
     let webhook: AlertWebhook = state.group();
+    let email: AlertEmail = state.group();
+    let own = rule.filter(|rule| rule.webhook_url.is_some()).map(|rule| Receiver::RuleWebhook(rule.kind));
     let is_wanted = webhook.enabled && alert.severity >= webhook.min_severity;
-    is_wanted.then_some(Receiver::Webhook).into_iter().collect()
+    let by_web = own.or(is_wanted.then_some(Receiver::Webhook));
+    let by_mail = email.enabled && alert.severity >= email.min_severity;
+    by_web.into_iter().chain(by_mail.then_some(Receiver::Email)).collect()
 }
 
 /// Reports whether the receiver is set and on, so that deliveries wait for it.
 pub fn is_on(state: &State, receiver: Receiver) -> bool {
     match receiver {
         Receiver::Webhook => state.group::<AlertWebhook>().enabled,
+        Receiver::Email => state.group::<AlertEmail>().enabled,
         Receiver::RuleWebhook(kind) => rule(state, kind.as_str())
             .is_some_and(|rule| rule.webhook_url.is_some() && rule.notify != Notify::None),
     }
@@ -119,12 +125,16 @@ mod tests {
         assert_eq!(receivers(&state, &alert(down, Severity::Critical)), []);
         edit(&mut state, new, |rule| rule.webhook_url = Some("https://other.example/".into()));
         assert_eq!(receivers(&state, &alert(new, Severity::Info)), [Receiver::RuleWebhook(new)]);
+        let recipients = vec!["anna@example.net".to_owned()];
+        state.set_group(&AlertEmail { enabled: true, to: recipients, ..AlertEmail::default() });
+        let both = [Receiver::RuleWebhook(new), Receiver::Email];
+        assert_eq!(receivers(&state, &alert(new, Severity::Warning)), both);
         assert!(is_on(&state, Receiver::RuleWebhook(new)) && !is_on(&state, Receiver::RuleWebhook(down)));
     }
 
     #[test]
     fn receivers_are_read_back_as_they_are_written() {
-        for receiver in [Receiver::Webhook, Receiver::RuleWebhook(AlertKind::TunnelDown)] {
+        for receiver in [Receiver::Webhook, Receiver::RuleWebhook(AlertKind::TunnelDown), Receiver::Email] {
             assert_eq!(receiver.to_string().parse(), Ok(receiver));
         }
         assert!("webhook:nothing".parse::<Receiver>().is_err() && "".parse::<Receiver>().is_err());

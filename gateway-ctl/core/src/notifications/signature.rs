@@ -1,7 +1,7 @@
 //! Signature of a webhook (Standard Webhooks 1.0): HMAC-SHA256 over id, time and body.
 
 use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use hmac::{Hmac, KeyInit, Mac};
 use jiff::Timestamp;
 use sha2::Sha256;
@@ -25,7 +25,8 @@ pub fn headers(id: &str, at: Timestamp, body: &[u8], secret: Option<&str>) -> Ve
 /// Returns the key of a secret: decoded after `whsec_`, else the bytes of the text.
 fn key(secret: &str) -> Vec<u8> {
     let encoded = secret.strip_prefix(ENCODED_PREFIX);
-    encoded.and_then(|encoded| STANDARD.decode(encoded).ok()).unwrap_or_else(|| secret.as_bytes().to_vec())
+    let decoded = encoded.and_then(|encoded| STANDARD_NO_PAD.decode(encoded.trim_end_matches('=')).ok());
+    decoded.unwrap_or_else(|| secret.as_bytes().to_vec())
 }
 
 fn authenticate(key: &[u8], parts: &[&[u8]]) -> Vec<u8> {

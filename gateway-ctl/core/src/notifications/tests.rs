@@ -3,7 +3,8 @@
 use gateway_model::settings::groups::WebhookFormat;
 use serde_json::{Value, json};
 
-use super::payload::{Payload, payload};
+use super::format::payload;
+use super::payload::Payload;
 use super::*;
 
 fn time(text: &str) -> Timestamp {
@@ -26,7 +27,10 @@ fn alert() -> AlertSnapshot {
         resource_type: Some("tunnel".into()),
         resource_id: Some("t-1".into()),
         device_id: None,
-        labels: BTreeMap::from([("uplink-name".to_owned(), "fibre".to_owned()), ("empty".to_owned(), String::new())]),
+        labels: BTreeMap::from([
+            ("uplink-name".to_owned(), "fibre".to_owned()),
+            ("empty".to_owned(), String::new()),
+        ]),
         count: 3,
         first_seen: time("2026-11-30T12:00:00Z"),
         last_seen: time("2026-11-30T12:01:00Z"),
@@ -140,7 +144,10 @@ fn slack_message_mentions_no_user_of_the_channel() {
             "footer": "tunnel_down", "ts": 1_796_040_000, "title_link": "https://gateway.lan/"}]})
     );
     let resolved = json_of(WebhookFormat::Slack, Transition::Resolved);
-    assert_eq!((&resolved["attachments"][0]["color"], &resolved["attachments"][0]["ts"]), (&json!("good"), &json!(1_796_040_120)));
+    assert_eq!(
+        (&resolved["attachments"][0]["color"], &resolved["attachments"][0]["ts"]),
+        (&json!("good"), &json!(1_796_040_120))
+    );
     let alert = AlertSnapshot { title: "<!channel>".into(), ..alert() };
     assert!(!slack::body(Transition::Firing, &alert, &sender()).to_string().contains("<!"));
 }

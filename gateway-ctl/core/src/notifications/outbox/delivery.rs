@@ -41,7 +41,12 @@ pub struct OpenAlert {
 }
 
 impl Delivery {
-    pub(super) fn new(number: u64, receiver: Receiver, notification: &Notification, now: Timestamp) -> Delivery {
+    pub(super) fn new(
+        number: u64,
+        receiver: Receiver,
+        notification: &Notification,
+        now: Timestamp,
+    ) -> Delivery {
         Delivery {
             number,
             receiver,

@@ -75,7 +75,8 @@ fn each_transition_goes_to_each_receiver_once_and_in_order() {
     outbox.settle(1, &Outcome::Accepted, 5, at(1), 0.5);
     assert_eq!(due(&outbox, at(1)), [3, 2], "by receiver");
     assert!(outbox.settle(1, &Outcome::Accepted, 5, at(1), 0.5).is_none());
-    let ids: BTreeSet<&str> = outbox.deliveries.values().map(|delivery| delivery.message_id.as_str()).collect();
+    let ids: BTreeSet<&str> =
+        outbox.deliveries.values().map(|delivery| delivery.message_id.as_str()).collect();
     assert_eq!(ids.len(), 3);
 }
 
@@ -89,7 +90,10 @@ fn a_failed_delivery_holds_up_its_fingerprint_and_no_other() {
     outbox.settle(1, &failed(None), 5, at(0), 0.5);
     assert_eq!(due(&outbox, at(0)), [3]);
     outbox.settle(3, &Outcome::Accepted, 5, at(0), 0.5);
-    assert_eq!((due(&outbox, at(4)), outbox.until_due(at(4), &BTreeSet::new())), (vec![], Some(SignedDuration::from_secs(1))));
+    assert_eq!(
+        (due(&outbox, at(4)), outbox.until_due(at(4), &BTreeSet::new())),
+        (vec![], Some(SignedDuration::from_secs(1)))
+    );
     assert_eq!(due(&outbox, at(5)), [1]);
     // A clock that was set back does not delay the next attempt.
     assert_eq!(due(&outbox, at(-100_000)), [1]);

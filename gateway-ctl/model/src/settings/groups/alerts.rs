@@ -1,7 +1,7 @@
 //! Destinations of alerts.
 
 use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -111,7 +111,9 @@ impl AlertWebhook {
         if !self.url.contains(TOKEN_PLACEHOLDER) {
             return;
         }
-        if url.host_str().is_some_and(|host| host.contains(['{', '}', '%'])) || with_token(&url, "x").is_none() {
+        if url.host_str().is_some_and(|host| host.contains(['{', '}', '%']))
+            || with_token(&url, "x").is_none()
+        {
             let message = "{token} stands in the path or the query, not in the name of the host.";
             problems.add(code::FORMAT, "url", message);
         } else if !self.token.is_set() {
@@ -124,8 +126,9 @@ impl AlertWebhook {
         if self.token.is_set() && self.token.is_readable() && !is_token(self.token.expose()) {
             problems.add(code::FORMAT, "token", "At most 1000 visible ASCII characters.");
         }
-        let encoded = self.secret.is_readable().then(|| self.secret.expose().strip_prefix("whsec_")).flatten();
-        if encoded.is_some_and(|encoded| STANDARD.decode(encoded).is_err()) {
+        let encoded =
+            self.secret.is_readable().then(|| self.secret.expose().strip_prefix("whsec_")).flatten();
+        if encoded.is_some_and(|encoded| STANDARD_NO_PAD.decode(encoded.trim_end_matches('=')).is_err()) {
             problems.add(code::FORMAT, "secret", "Expected Base64 after whsec_.");
         }
     }
@@ -163,7 +166,8 @@ mod tests {
 
     fn problems(url: &str, token: &str, secret: &str) -> String {
         let [token, secret] = [token, secret].map(Secret::new);
-        let webhook = AlertWebhook { enabled: true, url: url.into(), token, secret, ..AlertWebhook::default() };
+        let webhook =
+            AlertWebhook { enabled: true, url: url.into(), token, secret, ..AlertWebhook::default() };
         let mut problems = Problems::new();
         webhook.validate(&State::default(), &mut problems);
         ["url", "token", "secret"].into_iter().filter(|path| problems.has(path)).collect()
