@@ -95,7 +95,7 @@ function Rules({ rules }: { rules: Schemas['AlertRule'][] }) {
   )
 }
 
-const FORMATS = ['json', 'ntfy', 'slack', 'alertmanager']
+const FORMATS = ['alertmanager', 'alertmanager-v2', 'json', 'ntfy', 'slack']
 const SEVERITIES = ['info', 'warning', 'critical']
 const choicesOf = (words: string[]) => words.map((word) => [word, word] as const)
 
@@ -103,7 +103,7 @@ function Webhook({ webhook }: { webhook: Schemas['AlertWebhook'] }) {
   const text = useText()
   const t = text.activity.alerts
   const [value, setValue] = useState(webhook)
-  const [secret, setSecret] = useState('')
+  const [secrets, setSecrets] = useState({ secret: '', token: '' })
   const save = useChange(() =>
     call(
       client.PUT('/alerts/webhook', {
@@ -115,13 +115,18 @@ function Webhook({ webhook }: { webhook: Schemas['AlertWebhook'] }) {
           min_severity: value.min_severity,
           timeout_sec: value.timeout_sec,
           retries: value.retries,
-          ...(secret ? { secret } : {}),
+          ca_certificate: value.ca_certificate,
+          allow_private: value.allow_private,
+          ...(secrets.secret ? { secret: secrets.secret } : {}),
+          ...(secrets.token ? { token: secrets.token } : {}),
         },
       }),
     ),
   )
   const change = (field: string, next: unknown) =>
-    field === 'secret' ? setSecret(next as string) : setValue((before) => ({ ...before, [field]: next }))
+    field in secrets
+      ? setSecrets((before) => ({ ...before, [field]: next as string }))
+      : setValue((before) => ({ ...before, [field]: next }))
   const error = save.error instanceof ApiError ? save.error : undefined
   return (
     <form
@@ -130,7 +135,7 @@ function Webhook({ webhook }: { webhook: Schemas['AlertWebhook'] }) {
         event.preventDefault()
         save.mutate(undefined, {
           onSuccess: ({ warnings }) => {
-            setSecret('')
+            setSecrets({ secret: '', token: '' })
             say(text.common.saved, warnings)
           },
         })
@@ -138,7 +143,7 @@ function Webhook({ webhook }: { webhook: Schemas['AlertWebhook'] }) {
     >
       {error ? <ErrorSummary error={error} /> : null}
       <FieldList
-        draft={{ value: { ...value, secret }, set: change }}
+        draft={{ value: { ...value, ...secrets }, set: change }}
         error={(path) => error?.of(path)}
         fields={[
           { field: 'url', label: t.url, input: { type: 'url' } },
@@ -149,8 +154,16 @@ function Webhook({ webhook }: { webhook: Schemas['AlertWebhook'] }) {
             hint: webhook.has_secret ? t.secretKept : undefined,
             input: { autoComplete: 'off' },
           },
+          {
+            field: 'token',
+            kind: 'secret',
+            label: t.token,
+            hint: webhook.has_token ? t.tokenKept : t.tokenHint,
+            input: { autoComplete: 'off' },
+          },
           { field: 'format', kind: 'choice', label: t.format, options: choicesOf(FORMATS) },
           { field: 'min_severity', kind: 'choice', label: t.minSeverity, options: choicesOf(SEVERITIES) },
+          { field: 'allow_private', kind: 'check', label: t.allowPrivate },
           { field: 'enabled', kind: 'check', label: t.enabled },
         ]}
       />
