@@ -71,8 +71,14 @@ impl Relay {
         Relay { port, said, _folder: folder, _process: process }
     }
 
+    /// Returns the next message to a channel. The relay also talks to the services of its network.
     fn next(&self) -> String {
-        self.said.recv_timeout(SOON).expect("a message on IRC")
+        loop {
+            let said = self.said.recv_timeout(SOON).expect("a message on IRC");
+            if said.starts_with('#') {
+                return said;
+            }
+        }
     }
 }
 
