@@ -1,4 +1,5 @@
-//! Deliveries of alerts to webhooks and by mail: notifications go through an outbox in the store, and each receiver gets one at a time.
+//! Deliveries of alerts to webhooks and by mail: notifications go through an outbox in the store, and each receiver gets
+//! one at a time.
 //!
 //! A delivery is stored before it is sent, so that a restart loses none. When the store cannot be written, deliveries
 //! are sent nevertheless: the disk that is full is an alert, too.
@@ -21,6 +22,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gateway_core::notifications::outbox::{Changes, Outbox};
+use gateway_core::notifications::receivers::{Receiver, is_on};
+use gateway_core::health::{Check, Finding};
 use gateway_core::notifications::{Sender, alertmanager_v2};
 use gateway_model::settings::groups::WipeLevel;
 use gateway_outbound::Resolver;
@@ -28,7 +31,7 @@ use ipnet::IpNet;
 use tokio::sync::Mutex;
 
 use crate::os::host_name;
-use crate::service;
+use crate::service::{self, Health};
 use crate::store::Store;
 use crate::supervise::blocking;
 use crate::tls::Factory;
@@ -89,10 +92,27 @@ impl Deliveries {
 
     /// Returns the service that sends the notifications.
     pub fn service(self: &Arc<Self>) -> service::Service {
-        let (measured, erased) = (self.clone(), self.clone());
+        let (measured, reported, erased) = (self.clone(), self.clone(), self.clone());
         service::Service::new("alert_deliveries", self, |deliveries| deliveries.run())
             .measures(move |registry| measured.stats.measure(registry))
+            .reports(move || std::future::ready(reported.health()))
             .erases(move |level| erased.clone().erase(level))
+    }
+
+    /// Returns the health of the receivers; `None` while none is on.
+    fn health(&self) -> Option<Health> {
+        let state = self.store.current();
+        let is_any_on = is_on(&state, Receiver::Webhook)
+            || is_on(&state, Receiver::Email)
+            || state.alert_rules.iter().any(|rule| is_on(&state, Receiver::RuleWebhook(rule.kind)));
+        if !is_any_on {
+            return None;
+        }
+        let failing = self.stats.failing(|receiver| is_on(&state, receiver));
+        let finding = |(receiver, error): &(Receiver, String)| {
+            Finding::alerts_not_delivered(&receiver.to_string(), error)
+        };
+        Some(Check::of("alert_deliveries", failing.iter().map(finding).collect(), "").into())
     }
 
     /// Forgets the deliveries, and what was notified. The store erases its tables itself.

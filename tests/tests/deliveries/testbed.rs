@@ -133,6 +133,13 @@ impl Testbed {
         body["data"].clone()
     }
 
+    /// Returns the entry of a subsystem in `/observer`, after a check now.
+    pub fn observed(&self, subsystem: &str) -> Option<Value> {
+        self.runtime.block_on(self.open().check());
+        let all = self.get("/observer");
+        all.as_array().into_iter().flatten().find(|entry| entry["subsystem"] == subsystem).cloned()
+    }
+
     /// Returns the value of a metric without labels.
     pub fn metric(&self, name: &str) -> Option<f64> {
         let request = Request::get("/metrics").header("host", "127.0.0.1").body(Body::empty());

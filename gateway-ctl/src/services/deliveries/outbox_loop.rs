@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use gateway_core::notifications::outbox::{Delivery, Outcome, Settled};
+use gateway_core::notifications::outbox::{Delivery, Outbox, Outcome, Settled};
 use gateway_core::notifications::receivers::{Receiver, is_on, receivers};
 use gateway_model::State;
 use gateway_outbound::causes::with_causes;
@@ -55,7 +55,12 @@ impl Deliveries {
         let stored = blocking(move || store.notification_outbox()).await;
         let (outbox, result) = match stored {
             Ok(outbox) => (outbox, Ok(())),
-            Err(error) => (Default::default(), Err(error)),
+            Err(error) => {
+                // Otherwise, everything since the first alert would be sent again.
+                let mut outbox = Outbox::default();
+                outbox.skip(*self.source.changes().borrow());
+                (outbox, Err(error))
+            }
         };
         *self.kept.lock().await = Some(Kept { outbox, unsaved: Default::default() });
         result
@@ -126,12 +131,12 @@ impl Deliveries {
         let Done { receiver, number, attempt, retries } = done;
         let Some(number) = number else {
             if attempt.outcome != Outcome::Accepted {
-                self.stats.note(receiver, &attempt.outcome);
+                self.stats.note(receiver, &attempt);
                 tracing::warn!(%receiver, outcome = ?attempt.outcome, "active alerts were not sent again");
             }
             return;
         };
-        self.stats.note(receiver, &attempt.outcome);
+        self.stats.note(receiver, &attempt);
         let settled = {
             let mut kept = self.kept.lock().await;
             let Some(kept) = &mut *kept else { return };

@@ -7,6 +7,7 @@ use gateway_core::notifications::outbox::Outcome;
 use gateway_core::notifications::receivers::Receiver;
 use prometheus_client::registry::Registry;
 
+use super::attempt::Attempt;
 use crate::metrics::{counter, counters, gauge};
 
 #[derive(Debug, Default)]
@@ -16,6 +17,8 @@ pub(super) struct Stats(Mutex<Counts>);
 struct Counts {
     /// Attempts, by receiver and result.
     attempts: BTreeMap<(String, &'static str), u64>,
+    /// Receivers whose last attempt failed, with the error.
+    failing: BTreeMap<Receiver, String>,
     given_up: u64,
     dropped: u64,
     waiting: usize,
@@ -27,18 +30,31 @@ impl Stats {
         (counts.waiting, counts.dropped) = (waiting, dropped);
     }
 
-    pub fn note(&self, receiver: Receiver, outcome: &Outcome) {
-        let result = match outcome {
+    /// Notes the result of an attempt.
+    pub fn note(&self, receiver: Receiver, attempt: &Attempt) {
+        let mut counts = self.lock();
+        match attempt.error() {
+            Some(error) => drop(counts.failing.insert(receiver, error.to_owned())),
+            None => drop(counts.failing.remove(&receiver)),
+        }
+        let result = match &attempt.outcome {
             Outcome::Accepted => "accepted",
             Outcome::Failed { .. } => "failed",
             Outcome::Refused { .. } => "refused",
             Outcome::Gone => "gone",
         };
-        *self.lock().attempts.entry((receiver.to_string(), result)).or_default() += 1;
+        *counts.attempts.entry((receiver.to_string(), result)).or_default() += 1;
     }
 
     pub fn note_given_up(&self) {
         self.lock().given_up += 1;
+    }
+
+    /// Returns the receivers whose last attempt failed, with the error. Forgets those that are off.
+    pub fn failing(&self, is_on: impl Fn(Receiver) -> bool) -> Vec<(Receiver, String)> {
+        let mut counts = self.lock();
+        counts.failing.retain(|receiver, _| is_on(*receiver));
+        counts.failing.iter().map(|(receiver, error)| (*receiver, error.clone())).collect()
     }
 
     pub fn measure(&self, registry: &mut Registry) {

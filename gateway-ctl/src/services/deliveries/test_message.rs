@@ -30,6 +30,7 @@ impl Deliveries {
         let alert = test_alert(self.store.clock().now());
         let (id, begun) = (format!("msg_{}", alert.id), Instant::now());
         let (attempt, _) = self.send(&self.store.current(), receiver, &id, Transition::Firing, &alert).await;
+        self.stats.note(receiver, &attempt);
         TestResult {
             delivered: attempt.outcome == Outcome::Accepted,
             status: attempt.status,
