@@ -11,6 +11,7 @@ use gateway_ctl::handles::Handles;
 use gateway_ctl::reconcile::{Reason, Status};
 use gateway_ctl::service::Services;
 use gateway_ctl::services::active_alerts::ActiveAlerts;
+use gateway_ctl::services::alerts::Alerts;
 use gateway_ctl::services::backup;
 use gateway_ctl::services::bridges;
 use gateway_ctl::services::deadman::DeadManSwitch;
@@ -64,8 +65,10 @@ pub struct Open {
     pub deliveries: Arc<Deliveries>,
     /// States for an MQTT broker.
     pub mqtt_states: Arc<MqttStates>,
-    /// Active alerts.
+    /// Conditions that services report.
     pub active_alerts: ActiveAlerts,
+    /// Alerts that the rules make of them.
+    pub alerts: Alerts,
     /// Notified when the daemon should stop by itself.
     pub ending: Arc<Notify>,
     /// Long-lived tasks of the daemon.
@@ -83,6 +86,7 @@ pub struct EnforcedStore {
     pub handles: Handles,
     pub services: Services,
     pub active_alerts: ActiveAlerts,
+    pub alerts: Alerts,
     pub endpoint_names: Resolver,
 }
 
@@ -95,7 +99,7 @@ impl Open {
         tls: Arc<Tls>,
         is_synchronised: fn() -> bool,
     ) -> Result<Open, store::Error> {
-        let EnforcedStore { worlds, enforcement, handles, services, active_alerts, endpoint_names } =
+        let EnforcedStore { worlds, enforcement, handles, services, active_alerts, alerts, endpoint_names } =
             enforced;
         let backup = backup::Service::new(
             store.clone(),
@@ -103,13 +107,13 @@ impl Open {
             tls.factory.clone(),
             endpoint_names.clone(),
         );
-        let alerts: Arc<dyn NotificationSource> = Arc::new(NoAlerts::default());
+        let source: Arc<dyn NotificationSource> = Arc::new(alerts.clone());
         let deliveries = Deliveries::new(
             store.clone(),
             worlds.clone(),
             &tls.factory,
             endpoint_names.clone(),
-            alerts.clone(),
+            source.clone(),
         );
         let mqtt_states = MqttStates::new(
             store.clone(),
@@ -117,7 +121,7 @@ impl Open {
             handles.clone(),
             &tls.factory,
             endpoint_names.clone(),
-            alerts,
+            source,
         );
         services.start_all([backup.health(), storage::report(&store)]);
         Ok(Open {
@@ -136,6 +140,7 @@ impl Open {
                 endpoint_names.clone(),
             ),
             active_alerts,
+            alerts,
             ending: Arc::new(Notify::new()),
             store,
             tls,
@@ -183,29 +188,6 @@ impl Open {
     }
 }
 
-/// Source without alerts.
-struct NoAlerts(tokio::sync::watch::Sender<u64>);
-
-impl Default for NoAlerts {
-    fn default() -> Self {
-        Self(tokio::sync::watch::Sender::new(0))
-    }
-}
-
-impl NotificationSource for NoAlerts {
-    fn events_after(&self, _: u64) -> Vec<gateway_ctl::services::deliveries::SourceEvent> {
-        Vec::new()
-    }
-
-    fn active(&self) -> Vec<gateway_core::notifications::AlertSnapshot> {
-        Vec::new()
-    }
-
-    fn changes(&self) -> tokio::sync::watch::Receiver<u64> {
-        self.0.subscribe()
-    }
-}
-
 impl Gateway {
     /// Returns a gateway with its store in this directory and without a kernel.
     pub fn detached(folder: &Path) -> Result<Self, store::Error> {
@@ -227,12 +209,14 @@ impl Gateway {
         tls.adopt(&store);
         let services = Services::new(Supervisor::new(store.clock().clone()));
         let active_alerts = ActiveAlerts::new(store.clock().clone());
+        let alerts = Alerts::open(store.clone(), active_alerts.clone())?;
         let enforced = EnforcedStore {
             worlds,
             enforcement: Arc::new(Detached),
             handles: Handles::new(folder, store.clock().clone()),
             services,
             active_alerts,
+            alerts,
             endpoint_names,
         };
         Ok(Gateway::Open(Open::over(store, enforced, tls, || true)?))

@@ -11,6 +11,7 @@ use crate::context::Api;
 use crate::gateway::{Gateway, Open};
 use crate::hot_reload::{self, Followers};
 use crate::service_manager::feed_watchdog;
+use crate::system_alerts;
 use crate::tls::{self, Tls};
 use crate::wipe;
 
@@ -28,6 +29,7 @@ pub fn list(api: &Arc<Api>, tls: Arc<Tls>, hangup: Signal) -> Vec<Service> {
         extfilter,
         enforcement,
         endpoint_names,
+        alerts,
         deliveries,
         mqtt_states,
         ..
@@ -38,6 +40,7 @@ pub fn list(api: &Arc<Api>, tls: Arc<Tls>, hangup: Signal) -> Vec<Service> {
         Service::new("post_quantum_mode", &(tls, store.clone()), |(tls, store)| {
             tls::follow_store(tls, store)
         }),
+        alerts.service(worlds),
         Service::new("backups", backup, |backup| backup.follow()),
         deliveries.service(),
         mqtt_states.service(),
@@ -52,6 +55,7 @@ pub fn list(api: &Arc<Api>, tls: Arc<Tls>, hangup: Signal) -> Vec<Service> {
             hot_reload::trim_audit(worlds, store)
         }),
         Service::new("dead_man_switch", api, wipe::follow_switch),
+        Service::new("system_alerts", api, system_alerts::follow),
         Service::new("watchdog", api, feed_watchdog),
         Service::new("health_checks", api, check_health),
     ]);

@@ -4,6 +4,7 @@
 //! A delivery is stored before it is sent, so that a restart loses none. When the store cannot be written, deliveries
 //! are sent nevertheless: the disk that is full is an alert, too.
 
+mod alert_source;
 mod attempt;
 mod email;
 mod off;

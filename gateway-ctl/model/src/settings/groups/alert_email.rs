@@ -4,7 +4,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Severity, check_range};
-use crate::capability::Capability;
 use crate::destination::Destination;
 use crate::domain::DomainName;
 use crate::problem::{Problems, code};
@@ -92,7 +91,6 @@ impl Group for AlertEmail {
     const NOUN: &'static str = "alert_email";
     const SECRETS: &'static [&'static str] = &["password"];
     const SENT_SECRETS: &'static [&'static str] = Self::SECRETS;
-    const NEEDS: Option<Capability> = Some(Capability::Alerts);
 
     fn validate(&self, _: &State, problems: &mut Problems) {
         if self.host.is_empty() {

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use super::{check_range, check_url};
-use crate::capability::Capability;
 use crate::destination::Destination;
 use crate::problem::{Problems, code};
 use crate::secret::Secret;
@@ -139,7 +138,6 @@ impl Group for AlertWebhook {
     const NOUN: &'static str = "alert_webhook";
     const SECRETS: &'static [&'static str] = &["secret", "token"];
     const SENT_SECRETS: &'static [&'static str] = Self::SECRETS;
-    const NEEDS: Option<Capability> = Some(Capability::Alerts);
 
     fn validate(&self, _: &State, problems: &mut Problems) {
         self.check_url(problems);
