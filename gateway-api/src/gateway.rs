@@ -11,11 +11,14 @@ use gateway_ctl::handles::Handles;
 use gateway_ctl::reconcile::{Reason, Status};
 use gateway_ctl::service::Services;
 use gateway_ctl::services::active_alerts::ActiveAlerts;
+use gateway_ctl::services::alerts::Alerts;
 use gateway_ctl::services::backup;
 use gateway_ctl::services::bridges;
 use gateway_ctl::services::deadman::DeadManSwitch;
+use gateway_ctl::services::deliveries::{Deliveries, NotificationSource};
 use gateway_ctl::services::dns::DnsService;
 use gateway_ctl::services::extfilter;
+use gateway_ctl::services::mqtt_states::MqttStates;
 use gateway_ctl::services::storage;
 use gateway_ctl::store::{self, Store};
 use gateway_ctl::supervise::Supervisor;
@@ -58,8 +61,14 @@ pub struct Open {
     pub backup: Arc<backup::Service>,
     pub bridge_tests: Arc<bridges::Tests>,
     pub extfilter: Arc<extfilter::Service>,
-    /// Active alerts.
+    /// Deliveries of alerts to receivers.
+    pub deliveries: Arc<Deliveries>,
+    /// States for an MQTT broker.
+    pub mqtt_states: Arc<MqttStates>,
+    /// Conditions that services report.
     pub active_alerts: ActiveAlerts,
+    /// Alerts that the rules make of them.
+    pub alerts: Alerts,
     /// Notified when the daemon should stop by itself.
     pub ending: Arc<Notify>,
     /// Long-lived tasks of the daemon.
@@ -77,6 +86,7 @@ pub struct EnforcedStore {
     pub handles: Handles,
     pub services: Services,
     pub active_alerts: ActiveAlerts,
+    pub alerts: Alerts,
     pub endpoint_names: Resolver,
 }
 
@@ -89,13 +99,29 @@ impl Open {
         tls: Arc<Tls>,
         is_synchronised: fn() -> bool,
     ) -> Result<Open, store::Error> {
-        let EnforcedStore { worlds, enforcement, handles, services, active_alerts, endpoint_names } =
+        let EnforcedStore { worlds, enforcement, handles, services, active_alerts, alerts, endpoint_names } =
             enforced;
         let backup = backup::Service::new(
             store.clone(),
             worlds.configuration().file().clone(),
             tls.factory.clone(),
             endpoint_names.clone(),
+        );
+        let source: Arc<dyn NotificationSource> = Arc::new(alerts.clone());
+        let deliveries = Deliveries::new(
+            store.clone(),
+            worlds.clone(),
+            &tls.factory,
+            endpoint_names.clone(),
+            source.clone(),
+        );
+        let mqtt_states = MqttStates::new(
+            store.clone(),
+            worlds.clone(),
+            handles.clone(),
+            &tls.factory,
+            endpoint_names.clone(),
+            source,
         );
         services.start_all([backup.health(), storage::report(&store)]);
         Ok(Open {
@@ -104,6 +130,8 @@ impl Open {
             names: None,
             deadman: DeadManSwitch::new(store.clone(), is_synchronised)?,
             backup,
+            deliveries,
+            mqtt_states,
             bridge_tests: Arc::default(),
             extfilter: extfilter::Service::new(
                 store.clone(),
@@ -112,6 +140,7 @@ impl Open {
                 endpoint_names.clone(),
             ),
             active_alerts,
+            alerts,
             ending: Arc::new(Notify::new()),
             store,
             tls,
@@ -180,12 +209,14 @@ impl Gateway {
         tls.adopt(&store);
         let services = Services::new(Supervisor::new(store.clock().clone()));
         let active_alerts = ActiveAlerts::new(store.clock().clone());
+        let alerts = Alerts::open(store.clone(), active_alerts.clone())?;
         let enforced = EnforcedStore {
             worlds,
             enforcement: Arc::new(Detached),
             handles: Handles::new(folder, store.clock().clone()),
             services,
             active_alerts,
+            alerts,
             endpoint_names,
         };
         Ok(Gateway::Open(Open::over(store, enforced, tls, || true)?))

@@ -1,6 +1,7 @@
 //! Services that run beside the reconcile loop and watch or serve something.
 
 pub mod active_alerts;
+pub mod alerts;
 pub mod auto_rollback;
 pub mod backup;
 pub mod bridges;
@@ -8,6 +9,7 @@ pub mod captive;
 pub mod captures;
 pub mod conntrack;
 pub mod deadman;
+pub mod deliveries;
 pub mod dhcp;
 pub mod dhcp_clients;
 pub mod dns;
@@ -26,6 +28,7 @@ pub mod ipv6_lan;
 pub mod kernel_tables;
 pub mod link_frames;
 pub mod moved_flows;
+pub mod mqtt_states;
 pub mod neighbour_room;
 pub mod open_files;
 pub mod prefix_delegation;
@@ -37,3 +40,4 @@ mod tap_observation;
 pub mod time_server;
 pub mod tunnels;
 pub mod uplinks;
+pub mod world_alerts;

@@ -10,6 +10,7 @@
 //! applies, so that the API can report it. SSH has key exchanges of its own: `required` leaves only the hybrid one, and
 //! `/pq-crypto` reports TLS only.
 
+mod authorities;
 mod certificate;
 mod client;
 mod error;
@@ -24,6 +25,7 @@ use std::sync::Arc;
 
 use rustls::server::ResolvesServerCert;
 
+pub use authorities::with_authorities;
 pub use certificate::{Certificates, Origin, Status as CertificateStatus};
 pub use client::Client;
 pub use error::{Error, explain};

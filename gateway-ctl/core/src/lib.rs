@@ -4,6 +4,7 @@
 //! returned as findings.
 #![forbid(unsafe_code)]
 
+pub mod alerts;
 pub mod announcements;
 pub mod captive;
 pub mod chain_status;
@@ -31,6 +32,7 @@ pub mod leak_check;
 pub mod matrix;
 pub mod network;
 pub mod network_tests;
+pub mod notifications;
 pub mod ntp;
 pub mod paths;
 pub mod phrase;

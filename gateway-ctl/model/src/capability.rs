@@ -47,7 +47,7 @@ macro_rules! capabilities {
 }
 
 capabilities! {
-    Alerts: Missing, "raises no alerts", "alerts and anomaly detection";
+    Anomalies: Missing, "detects no anomalies", "anomaly detection";
     Assistant: Missing, "has no assistant", "the assistant";
     Bluetooth: Missing, "has no Bluetooth", "the Bluetooth service";
     Captures: InForce, "captures no packets", "packet capture";

@@ -50,6 +50,12 @@ const fn package(name: &'static str, program: &'static str, need: Need, why: &'s
 const PACKAGES: &[Package] = &[
     package("build-essential", "cc", Need::Build, "links every Rust program"),
     package("age", "age", Need::Run, "opens encrypted exports in the tests"),
+    package(
+        "alertmanager-irc-relay",
+        "alertmanager-irc-relay",
+        Need::Test,
+        "a receiver of the Alertmanager's webhooks in the tests",
+    ),
     package("bind9-dnsutils", "dig", Need::Run, "asks the resolver in the demo and in tests"),
     package("bpftool", "bpftool", Need::Run, "shows programs, maps and links to the tests"),
     package(
@@ -84,6 +90,8 @@ const PACKAGES: &[Package] = &[
     package("lighttpd-mod-openssl", "/usr/lib/lighttpd/mod_openssl.so", Need::Run, "TLS for it"),
     package("lighttpd-mod-webdav", "/usr/lib/lighttpd/mod_webdav.so", Need::Run, "WebDAV for it"),
     package("microsocks", "microsocks", Need::Run, "a SOCKS5 proxy that takes connections only"),
+    package("mosquitto", "mosquitto", Need::Test, "a broker for MQTT in the tests"),
+    package("mosquitto-clients", "mosquitto_sub", Need::Test, "reads what it has"),
     package("ndisc6", "rdisc6", Need::Test, "solicits router advertisements"),
     package("nftables", "nft", Need::Run, "masquerade, and the peers of the benches"),
     package("nodejs", "node", Need::Dashboard, "builds the dashboard"),
@@ -93,6 +101,12 @@ const PACKAGES: &[Package] = &[
     package("openssl", "openssl", Need::Run, "a TLS peer without post-quantum key exchange"),
     package("openvpn", "openvpn", Need::Run, "carries OpenVPN tunnels, and the far end of them in tests"),
     package("pdns-recursor", "pdns_recursor", Need::Bench, "a peer of the resolver"),
+    package(
+        "prometheus-alertmanager",
+        "prometheus-alertmanager",
+        Need::Test,
+        "an Alertmanager that alerts are pushed to in the tests",
+    ),
     package("procps", "sysctl", Need::Run, "kernel settings of namespaces"),
     package("python3", "python3", Need::Run, "small servers of the demo"),
     package("systemd", "/lib/systemd/systemd-networkd", Need::Test, "a DHCP client in the tests"),

@@ -178,6 +178,16 @@ pub const SUITES: &[Suite] = &[
         limit: minutes(30),
     },
     Suite {
+        name: "deliveries",
+        what: "alerts to an Alertmanager and other receivers, and what goes wrong there",
+        work: Work::Module("network"),
+        quick: Quick::No,
+        place: Place::Beside,
+        root: true,
+        arguments: &[],
+        limit: minutes(20),
+    },
+    Suite {
         name: "store",
         what: "crashes under load, and secrets at rest against another implementation",
         work: Work::Module("parts"),

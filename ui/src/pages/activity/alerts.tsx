@@ -89,7 +89,7 @@ function Rules({ rules }: { rules: Schemas['AlertRule'][] }) {
   )
 }
 
-const FORMATS = ['json', 'ntfy', 'slack', 'alertmanager']
+const FORMATS = ['alertmanager', 'alertmanager-v2', 'json', 'ntfy', 'slack']
 const SEVERITIES = ['info', 'warning', 'critical']
 const choicesOf = (words: string[]) => words.map((word) => [word, word] as const)
 
@@ -97,7 +97,7 @@ function Webhook({ webhook }: { webhook: Schemas['AlertWebhook'] }) {
   const text = useText()
   const t = text.activity.alerts
   const [value, setValue] = useState(webhook)
-  const [secret, setSecret] = useState('')
+  const [secrets, setSecrets] = useState({ secret: '', token: '' })
   const save = useFormAction(
     () =>
       call(
@@ -110,17 +110,22 @@ function Webhook({ webhook }: { webhook: Schemas['AlertWebhook'] }) {
             min_severity: value.min_severity,
             timeout_sec: value.timeout_sec,
             retries: value.retries,
-            ...(secret ? { secret } : {}),
+            ca_certificate: value.ca_certificate,
+            allow_private: value.allow_private,
+            ...(secrets.secret ? { secret: secrets.secret } : {}),
+            ...(secrets.token ? { token: secrets.token } : {}),
           },
         }),
       ),
     () => {
-      setSecret('')
+      setSecrets({ secret: '', token: '' })
       return text.common.saved
     },
   )
   const change = (field: string, next: unknown) =>
-    field === 'secret' ? setSecret(next as string) : setValue((before) => ({ ...before, [field]: next }))
+    field in secrets
+      ? setSecrets((before) => ({ ...before, [field]: next as string }))
+      : setValue((before) => ({ ...before, [field]: next }))
   return (
     <ActionForm
       className="form form--2"
@@ -130,7 +135,7 @@ function Webhook({ webhook }: { webhook: Schemas['AlertWebhook'] }) {
       needs="operator"
     >
       <FieldList
-        draft={{ value: { ...value, secret }, set: change }}
+        draft={{ value: { ...value, ...secrets }, set: change }}
         error={(path) => save.of(path)}
         fields={[
           { field: 'url', label: t.url, input: { type: 'url' } },
@@ -141,8 +146,16 @@ function Webhook({ webhook }: { webhook: Schemas['AlertWebhook'] }) {
             hint: webhook.has_secret ? t.secretKept : undefined,
             input: { autoComplete: 'off' },
           },
+          {
+            field: 'token',
+            kind: 'secret',
+            label: t.token,
+            hint: webhook.has_token ? t.tokenKept : t.tokenHint,
+            input: { autoComplete: 'off' },
+          },
           { field: 'format', kind: 'choice', label: t.format, options: choicesOf(FORMATS) },
           { field: 'min_severity', kind: 'choice', label: t.minSeverity, options: choicesOf(SEVERITIES) },
+          { field: 'allow_private', kind: 'check', label: t.allowPrivate },
           { field: 'enabled', kind: 'check', label: t.enabled },
         ]}
       />

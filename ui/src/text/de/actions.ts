@@ -2,6 +2,9 @@ import type { Text } from '..'
 
 const OBJECTS: Record<string, string> = {
   ai_config: 'KI-Einstellungen',
+  alert: 'Alarm',
+  alert_email: 'Alarm-Mail',
+  alert_mqtt: 'MQTT-Broker',
   alert_rule: 'Alarmregel',
   alert_webhook: 'Alarm-Webhook',
   api_key: 'API-Schlüssel',
