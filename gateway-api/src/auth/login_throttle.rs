@@ -73,7 +73,7 @@ impl LoginThrottle {
 
     /// Reports whether the pair is locked.
     pub fn is_locked(&self, pair: LoginKey, now: Duration) -> bool {
-        let pairs = self.pairs.lock().unwrap_or_else(PoisonError::into_inner);
+        let pairs = self.pairs.lock();
         pairs.get(&pair).is_some_and(|attempts| attempts.count >= MAX_ATTEMPTS && !attempts.is_over(now))
     }
 

@@ -10,7 +10,8 @@ mod requests;
 mod state;
 mod surroundings;
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use gateway_core::alerts::{
@@ -240,7 +241,7 @@ impl Alerts {
 
     /// Locks the state; a panic between two statements leaves it consistent.
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock()
     }
 }
 

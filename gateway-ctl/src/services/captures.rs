@@ -11,9 +11,10 @@ mod recording;
 mod request;
 mod session;
 
+use parking_lot::{Mutex, MutexGuard};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use gateway_model::settings::groups::WipeLevel;
@@ -171,7 +172,7 @@ impl Captures {
     }
 
     fn lock(&self) -> MutexGuard<'_, (usize, Vec<Arc<Recording>>)> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock()
     }
 }
 

@@ -81,7 +81,7 @@ impl Store {
 
     /// Stores changed alerts and new notifications.
     pub fn keep_alerts(&self, changes: &Changes) -> Result<(), Error> {
-        let _held = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let _held = self.writer.lock();
         let txn = self.db.begin_write().map_err(Error::at("begin to write"))?;
         {
             let mut table = txn.open_table(RECORDS).map_err(failed())?;
@@ -175,7 +175,7 @@ impl Store {
         drop(txn);
         let removed = old_alerts.len() + old_notifications.len();
         if removed > 0 {
-            let _held = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+            let _held = self.writer.lock();
             let txn = self.db.begin_vital().map_err(Error::at("begin to write"))?;
             for (definition, numbers) in [(RECORDS, old_alerts), (NOTIFICATIONS, old_notifications)] {
                 let mut table = txn.open_table(definition).map_err(failed())?;

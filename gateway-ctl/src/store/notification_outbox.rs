@@ -47,7 +47,7 @@ impl Store {
 
     /// Writes changes of the outbox in one transaction.
     pub fn write_notification_outbox(&self, changes: &Changes) -> Result<(), Error> {
-        let _held = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let _held = self.writer.lock();
         let txn = self.db.begin_write().map_err(Error::at(WRITE))?;
         write(&txn, changes)?;
         txn.commit().map_err(Error::at(WRITE))

@@ -182,9 +182,9 @@ pub const SUITES: &[Suite] = &[
         what: "alerts to an Alertmanager and other receivers, and what goes wrong there",
         work: Work::Module("network"),
         quick: Quick::No,
-        place: Place::Beside,
+        lane: Lane::Networks,
         root: true,
-        arguments: &[],
+        arguments: NETWORKS,
         limit: minutes(20),
     },
     Suite {

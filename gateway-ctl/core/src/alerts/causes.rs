@@ -62,7 +62,7 @@ impl Dependencies {
         dependencies.add_tunnels(state, legs);
         for policy in &compiled.policies {
             let legs_of = policy.hops.iter().flat_map(|hop| hop.by.iter().chain([&hop.leg]));
-            let below = legs_of.filter_map(|number| Some(node(legs.get(*number)?))).collect();
+            let below = legs_of.filter_map(|number| Some(node(legs.get((*number)?)?))).collect();
             dependencies.direct.insert(Node::Policy(policy.id), below);
         }
         dependencies

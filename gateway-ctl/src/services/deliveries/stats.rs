@@ -1,7 +1,7 @@
 //! Counters of the deliveries, for `/metrics`.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use gateway_core::notifications::outbox::Outcome;
 use gateway_core::notifications::receivers::Receiver;
@@ -86,6 +86,6 @@ impl Stats {
     }
 
     fn lock(&self) -> MutexGuard<'_, Counts> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
