@@ -55,13 +55,6 @@ pub enum EgressError {
     ForeignRelay(SocketAddr),
 }
 
-impl EgressError {
-    /// Returns whether the proxy caused the error, and not the destination.
-    pub fn is_of_proxy(&self) -> bool {
-        !matches!(self, EgressError::Connect(_))
-    }
-}
-
 /// Path of datagrams to one server.
 #[derive(Debug)]
 pub struct UdpPath {
