@@ -11,10 +11,10 @@ use gateway_tests::wait::wait_ok;
 use gateway_tests::webhook_receiver::WebhookReceiver;
 use serde_json::{Value, json};
 
-use crate::e2e::SOON;
-
 /// Number of tunnels over one uplink.
 const TUNNELS: usize = 50;
+/// Time for a cause to be an alert, or its end to be one. Ends are deferred for half a minute after a start.
+const DELIVERY_TIME: Duration = Duration::from_secs(90);
 /// Time after which a tunnel that does not connect counts as down, with some reserve.
 const CONNECT_TIME: Duration = Duration::from_secs(100);
 
@@ -36,7 +36,7 @@ fn delivered(receiver: &WebhookReceiver, kind: &str) -> Vec<String> {
 }
 
 fn wait_for(receiver: &WebhookReceiver, kind: &str, statuses: &[&str]) {
-    wait_ok(2 * SOON, &format!("{kind} {statuses:?}"), || {
+    wait_ok(DELIVERY_TIME, &format!("{kind} {statuses:?}"), || {
         let got = delivered(receiver, kind);
         anyhow::ensure!(got == statuses, "{got:?}");
         Ok(())

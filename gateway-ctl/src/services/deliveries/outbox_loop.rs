@@ -130,8 +130,12 @@ impl Deliveries {
     async fn settle(&self, done: Done) {
         let Done { receiver, number, attempt, retries } = done;
         let Some(number) = number else {
-            if attempt.outcome != Outcome::Accepted {
+            let is_accepted = attempt.outcome == Outcome::Accepted;
+            // Without active alerts, nothing was sent.
+            if attempt.status.is_some() || !is_accepted {
                 self.stats.note(receiver, &attempt);
+            }
+            if !is_accepted {
                 tracing::warn!(%receiver, outcome = ?attempt.outcome, "active alerts were not sent again");
             }
             return;

@@ -71,12 +71,12 @@ impl Deliveries {
     /// Sends the active alerts of a receiver again. The next turn repeats what fails.
     pub(super) async fn resend(self: Arc<Self>, state: Arc<State>, receiver: Receiver) -> Done {
         let done = |attempt| Done { receiver, number: None, attempt, retries: 0 };
-        let accepted = Attempt { status: None, outcome: Outcome::Accepted };
+        let mut last = Attempt { status: None, outcome: Outcome::Accepted };
         let source = self.source.clone();
         let mut alerts: Vec<AlertSnapshot> = blocking(move || source.active()).await;
         alerts.retain(|alert| receivers(&state, alert).contains(&receiver));
         if alerts.is_empty() {
-            return done(accepted);
+            return done(last);
         }
         let target = match self.webhook_target(&state, receiver).await {
             Ok(target) => target,
@@ -88,12 +88,12 @@ impl Deliveries {
             let now = self.store.clock().now();
             let payload = Payload::json(&alertmanager_v2::body(chunk, &sender, now));
             let message = Message { id: &resend_id(now), payload, now, own: &own };
-            let attempt = self.webhooks.send(&target, message).await;
-            if attempt.outcome != Outcome::Accepted {
-                return done(attempt);
+            last = self.webhooks.send(&target, message).await;
+            if last.outcome != Outcome::Accepted {
+                break;
             }
         }
-        done(accepted)
+        done(last)
     }
 }
 
