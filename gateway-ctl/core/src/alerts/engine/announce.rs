@@ -68,9 +68,12 @@ impl AlertEngine {
 
     /// Makes the notifications that are due.
     pub(super) fn announce(&mut self, surroundings: Surroundings<'_>, now: Now) {
-        let due: Vec<AlertKey> =
-            self.open().filter(|record| record.is_due).map(|record| record.alert.key()).collect();
-        for key in due {
+        let due = self.open().filter(|record| record.is_due);
+        let mut due: Vec<(bool, AlertKey)> =
+            due.map(|record| (record.alert.caused_by.is_some(), record.alert.key())).collect();
+        // Causes come before their consequences.
+        due.sort_by_key(|(is_consequence, _)| *is_consequence);
+        for (_, key) in due {
             let Some(entry) = self.entries.get(&key).filter(|entry| entry.ended_at.is_none()) else {
                 continue;
             };

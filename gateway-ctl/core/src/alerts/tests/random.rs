@@ -181,7 +181,7 @@ fn no_duplicate_and_no_lost_end_in_random_sequences() {
         std::env::var("GATEWAY_ALERT_EVENTS").ok().and_then(|text| text.parse().ok()).unwrap_or(EVENTS);
     let mut done = 0;
     for seed in 1.. {
-        let mut trial = Trial::new(seed * 0x9e37_79b9_7f4a_7c15);
+        let mut trial = Trial::new(u64::wrapping_mul(seed, 0x9e37_79b9_7f4a_7c15));
         for _ in 0..2_000 {
             trial.step();
             trial.check_open();
