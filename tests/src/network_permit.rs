@@ -1,6 +1,6 @@
 //! Permits for networks of tests, of all test programs that run at the same time. Most tests wait more than they compute,
 //! so many networks fit on few processors. How many depends on what they do just then: some networks always may exist,
-//! more only while the processors are idle. Decision 0195 says why.
+//! more only while the processors are idle. Decision 0198 says why.
 
 use std::cell::Cell;
 use std::num::NonZeroUsize;

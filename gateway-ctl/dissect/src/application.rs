@@ -1,6 +1,7 @@
-//! Protocols above TCP and UDP, told apart by their content first and by their ports otherwise.
+//! Protocols above TCP and UDP, distinguished by their content first and by their ports otherwise.
 
-use crate::{Dissector, Endpoints, Protocol, Summary, dhcp, dns, quic, stun, tls, wireguard};
+use crate::connections::Dissector;
+use crate::{Endpoints, Protocol, Summary, dhcp, dns, quic, stun, tls, wireguard};
 
 const DNS: u16 = 53;
 const MDNS: u16 = 5353;

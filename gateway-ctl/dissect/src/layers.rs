@@ -1,6 +1,5 @@
 //! Link, network and tunnel headers of a packet, from the outside to the inside.
 
-use std::collections::HashSet;
 use std::net::IpAddr;
 
 use etherparse::{
@@ -8,41 +7,15 @@ use etherparse::{
     LinkSlice, ether_type, ip_number,
 };
 
-use crate::{Endpoints, LinkType, Protocol, Summary, arp, icmp, text, transport};
+use crate::connections::Dissector;
+use crate::{LinkType, Protocol, Summary, arp, icmp, text, transport};
 
 /// Maximum number of packets inside of each other that are read.
 const MAX_NESTING: u8 = 4;
-/// Maximum number of connections whose protocol is remembered, of each protocol. All are forgotten beyond it.
-const MAX_CONNECTIONS: usize = 8192;
 /// UDP port of VXLAN (RFC 7348, section 5), and length of its header.
 const VXLAN: (u16, usize) = (4789, 8);
 /// UDP port of Teredo (RFC 4380, section 2.7).
 const TEREDO: u16 = 3544;
-
-/// Reader of the packets of a capture, in their order.
-#[derive(Debug, Default)]
-pub struct Dissector {
-    pub(crate) quic: Connections,
-    pub(crate) tls: Connections,
-    pub(crate) stun: Connections,
-}
-
-/// Connections of a protocol whose later packets do not show it.
-#[derive(Debug, Default)]
-pub(crate) struct Connections(HashSet<[(IpAddr, u16); 2]>);
-
-impl Connections {
-    pub fn add(&mut self, endpoints: &Endpoints) {
-        if self.0.len() >= MAX_CONNECTIONS {
-            self.0.clear();
-        }
-        self.0.insert(endpoints.connection());
-    }
-
-    pub fn contains(&self, endpoints: &Endpoints) -> bool {
-        self.0.contains(&endpoints.connection())
-    }
-}
 
 impl Dissector {
     /// Returns the summary of a packet. `bytes` may be cut off behind the snap length.

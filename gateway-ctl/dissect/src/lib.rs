@@ -7,6 +7,7 @@
 
 mod application;
 mod arp;
+mod connections;
 mod dhcp;
 mod dns;
 mod icmp;
@@ -23,7 +24,7 @@ use std::net::IpAddr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use layers::Dissector;
+pub use connections::Dissector;
 
 /// Format of the first header of a captured packet (<https://www.tcpdump.org/linktypes.html>).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

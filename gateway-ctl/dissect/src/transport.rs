@@ -4,7 +4,8 @@ use std::net::IpAddr;
 
 use etherparse::{TcpSlice, UdpSlice};
 
-use crate::{Dissector, Endpoints, Protocol, Summary, application};
+use crate::connections::Dissector;
+use crate::{Endpoints, Protocol, Summary, application};
 
 /// Reads a segment of TCP.
 pub fn read_tcp(

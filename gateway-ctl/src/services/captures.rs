@@ -1,10 +1,11 @@
 //! Packet captures: at most three at a time, each in a process of its own, kept with their summaries until they are deleted
 //! or too many.
 //!
-//! Decision 0195 says why.
+//! Decision 0196 says why.
 
 mod annotations;
 mod captured_interfaces;
+mod context;
 mod files;
 mod presets;
 mod recording;
@@ -17,47 +18,26 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use gateway_model::Id;
 use gateway_model::settings::groups::WipeLevel;
-use gateway_model::{Id, Problems};
 use jiff::{SignedDuration, Timestamp};
 
-use crate::clock::SharedClock;
 use crate::handles::{Handle, in_memory};
-use crate::os::capture::{CaptureFailure, SpawnError};
-use crate::reconcile::KernelDataplane;
 use crate::service::{Context, Service};
 use crate::supervise::blocking;
-use crate::world::Worlds;
 pub use captured_interfaces::CapturedInterfaces;
+pub use context::{CaptureContext, MAX_RUNNING, StartError};
 use files::CaptureFiles;
 pub use presets::{CapturePreset, CapturePresetName, presets};
 pub use recording::{Packets, Recording};
 pub use request::{CaptureRequest, own_addresses};
 pub use session::{CaptureEnd, CaptureSession, CaptureState, CapturedPacket};
 
-/// Maximum number of captures at a time.
-pub const MAX_RUNNING: usize = 3;
 /// Maximum number of captures that are kept.
 pub const MAX_KEPT: usize = 20;
 /// Time for which a capture is kept.
 const RETENTION: SignedDuration = SignedDuration::from_hours(7 * 24);
 const RETENTION_CHECK: Duration = Duration::from_secs(600);
-
-/// Error of a start.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    #[error("{MAX_RUNNING} captures run already")]
-    LimitReached,
-    /// Faults of the request.
-    #[error("the request is not valid")]
-    Invalid(Problems),
-    #[error("{0}")]
-    Failed(#[from] CaptureFailure),
-    #[error("{0}")]
-    Spawn(#[from] SpawnError),
-    #[error("{0}")]
-    Io(#[from] io::Error),
-}
 
 /// Captures that run and that are kept, the oldest first.
 #[derive(Clone)]
@@ -183,15 +163,6 @@ impl Drop for StartPermit<'_> {
     fn drop(&mut self) {
         self.0.lock().0 -= 1;
     }
-}
-
-/// What a capture needs of the daemon.
-#[derive(Clone)]
-pub struct CaptureContext {
-    pub worlds: Arc<Worlds>,
-    pub dataplane: KernelDataplane,
-    pub captured: CapturedInterfaces,
-    pub clock: SharedClock,
 }
 
 /// Context of captures, once the service runs.

@@ -2,7 +2,7 @@
 //! one at a time.
 //!
 //! A delivery is stored before it is sent, so that a restart loses none. When the store cannot be written, deliveries
-//! are sent nevertheless: the disk that is full is an alert, too.
+//! are sent nevertheless: the disk that is full is an alert, too. Decision 0197 says why.
 
 mod alert_source;
 mod attempt;

@@ -3,8 +3,6 @@
 //! They are stored beside the configuration: a rollback must not undo the record of an alert. An alert is no change of the
 //! configuration, so it has no audit entry; requests about it have one.
 
-use std::sync::PoisonError;
-
 use gateway_core::alerts::{self, Alert, AlertStatus, Changes, Notification, Record, Stored};
 use gateway_model::Id;
 use gateway_model::kinds::alert_rule::AlertKind;

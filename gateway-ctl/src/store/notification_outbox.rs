@@ -2,8 +2,6 @@
 //!
 //! It is no configuration, so its changes have no audit entry. A rollback leaves it alone.
 
-use std::sync::PoisonError;
-
 use gateway_core::notifications::outbox::{Changes, Delivery, OpenAlert, Outbox};
 use redb::{ReadTransaction, ReadableTable, TableDefinition, TableError, WriteTransaction};
 use serde::de::DeserializeOwned;

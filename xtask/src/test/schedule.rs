@@ -1,4 +1,4 @@
-//! Schedule of the suites: which run at the same time. Decision 0195 says why.
+//! Schedule of the suites: which run at the same time. Decision 0198 says why.
 //!
 //! A lane starts its suites in the order of the table. The lanes run in parallel.
 

@@ -1,3 +1,5 @@
+//! Packets in packets, cut off and generated.
+
 use etherparse::PacketBuilder;
 use proptest::prelude::*;
 

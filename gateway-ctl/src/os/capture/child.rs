@@ -43,7 +43,7 @@ pub fn run() -> ExitCode {
         Ok(()) => out.flush(),
         Err(failure) => out.send(&Record::Failed(failure), &[]).and_then(|()| out.flush()),
     };
-    // The daemon is gone, and nobody is left to tell.
+    // Without a daemon, no reader of the failure is left.
     if sent.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 

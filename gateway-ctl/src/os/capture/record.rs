@@ -108,7 +108,7 @@ pub enum ChildEnd {
     Stopped,
 }
 
-/// What the decision function needs of a packet.
+/// Fields of a packet that the decision function needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PacketFlow {
     pub mac: [u8; 6],

@@ -8,7 +8,7 @@ use gateway_core::evaluate::matching::device_behind;
 use gateway_core::evaluate::{CapturedDecision, decide_captured};
 use jiff::Timestamp;
 
-use super::CaptureContext;
+use super::context::CaptureContext;
 use super::session::CapturedPacket;
 use crate::os::capture::{CapturedFrame, Direction, OrderedInterface, PacketFlow};
 use crate::world::World;

@@ -14,10 +14,10 @@ use tokio::time::{sleep, timeout};
 
 use super::annotations::Annotations;
 use super::captured_interfaces::Claim;
+use super::context::{CaptureContext, StartError};
 use super::files::{CaptureFiles, CaptureWriter, statistics};
 use super::request::CaptureRequest;
-use super::session::{CaptureEnd, CaptureSession, CaptureState};
-use super::{CaptureContext, StartError};
+use super::session::{CaptureEnd, CaptureSession, CaptureState, CapturedPacket};
 use crate::os::capture::{
     CaptureFailure, CaptureOrder, CaptureProcess, CapturedFrame, ChildEnd, InterfaceCounters, Record,
     RecordReader,
@@ -109,7 +109,7 @@ impl Recording {
     }
 
     /// Returns the summaries behind the one with this number.
-    pub fn summaries(&self, after: u64, limit: usize) -> io::Result<Vec<super::CapturedPacket>> {
+    pub fn summaries(&self, after: u64, limit: usize) -> io::Result<Vec<CapturedPacket>> {
         let length = self.progress.borrow().summary_bytes;
         self.files.summaries(length, after, limit)
     }

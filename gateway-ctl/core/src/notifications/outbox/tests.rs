@@ -1,3 +1,5 @@
+//! Generated histories of the outbox.
+
 use gateway_model::kinds::alert_rule::AlertKind;
 use proptest::prelude::*;
 
