@@ -77,7 +77,11 @@ fn report_changes(alerts: &ActiveAlerts, store: &Store, last: &mut Option<u64>) 
     let Some(before) = last.replace(entry) else { return Ok(()) };
     let count = usize::try_from(entry.saturating_sub(before)).unwrap_or(MAX_ENTRIES).min(MAX_ENTRIES);
     if count > 0 {
-        newest(count)?.iter().rev().filter(|entry| entry.id > before).for_each(|entry| report_change(alerts, entry));
+        newest(count)?
+            .iter()
+            .rev()
+            .filter(|entry| entry.id > before)
+            .for_each(|entry| report_change(alerts, entry));
     }
     Ok(())
 }
