@@ -218,7 +218,7 @@ pub const CASES: &[Case] = &[
     case("pending", &["pending"]),
     case("discard", &["discard"]),
     newest("audit", &["audit"]),
-    case("alerts", &["alerts"]),
+    header("alerts", &["alerts"]),
     case("anomalies", &["anomalies"]),
     shape("backup-status", &["backup", "status"]),
     case("backup-run", &["backup", "run"]),

@@ -52,7 +52,7 @@ pub struct Alert {
     pub subject: String,
     /// Part of the gateway that observed it.
     pub source: String,
-    /// Type of the object that it is about, such as `tunnel`, `routing_policy`, `uplink` or `host`.
+    /// Type of the object that it is about, such as tunnel or routing_policy.
     pub resource_type: String,
     pub resource_id: Option<String>,
     pub device_id: Option<Id>,
