@@ -2,6 +2,7 @@
 
 import { useState } from 'react'
 import { useAlerts } from '@/api/live'
+import { ALERTS } from '@/components/alert-pages'
 import { entries } from '@/pages'
 import { Icon, Logo } from '@/components/icons'
 import { Glyph } from '@/components/state'
@@ -43,7 +44,7 @@ function Bell() {
   const text = useText()
   const { known, list } = useAlerts()
   return (
-    <Link className="icobtn" to="/activity" aria-label={text.shell.alerts(known ? list.length : null)}>
+    <Link className="icobtn" to={ALERTS} aria-label={text.shell.alerts(known ? list.length : null)}>
       <Icon name="bell" />
       {known && list.length > 0 ? (
         <span className="dot" aria-hidden="true">
