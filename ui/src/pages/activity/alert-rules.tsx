@@ -92,6 +92,7 @@ function Rules({ rules }: { rules: Rule[] }) {
           ),
         },
         {
+          head: <span className="sr">{text.common.actions}</span>,
           numeric: true,
           cell: (rule) => (
             <Button size="small" needs="operator" onClick={() => toggle.run(rule)}>

@@ -1,5 +1,6 @@
 // The active alerts, from the event stream.
 
+import { causesOf } from '@/api/alerts'
 import { useAlerts } from '@/api/live'
 import { Link } from '@/session/link'
 import { Section, Skeleton } from '@/components/section'
@@ -29,17 +30,19 @@ export function AlertsPanel() {
       {known && list.length === 0 ? <p className="dim">{words.empty}</p> : null}
       {list.length > 0 ? (
         <ul className={known ? 'rows rows--alert' : 'rows rows--alert stale'}>
-          {list.slice(0, MOST).map((alert) => (
-            <li key={`${alert.kind} ${alert.subject}`}>
-              <Glyph state={alertState(alert.kind)} />
-              <TwoLines second={[alert.kind, alert.subject].filter(Boolean).join(', ')}>
-                <span lang="en">{alert.message}</span>
-              </TwoLines>
-              <span className="dim sm">
-                <Clock time={alert.since} />
-              </span>
-            </li>
-          ))}
+          {causesOf(list)
+            .slice(0, MOST)
+            .map((alert) => (
+              <li key={`${alert.kind} ${alert.subject}`}>
+                <Glyph state={alertState(alert.kind)} />
+                <TwoLines second={[alert.kind, alert.subject].filter(Boolean).join(', ')}>
+                  <span lang="en">{alert.message}</span>
+                </TwoLines>
+                <span className="dim sm">
+                  <Clock time={alert.since} />
+                </span>
+              </li>
+            ))}
         </ul>
       ) : null}
     </Section>

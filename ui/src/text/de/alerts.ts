@@ -7,7 +7,8 @@ export const alerts: Text['alerts'] = {
     const first = open === 1 ? '1 Alarm ist offen' : `${open} Alarme sind offen`
     const behind =
       consequences === 0 ? '' : consequences === 1 ? ', mit 1 Folge' : `, mit ${consequences} Folgen`
-    const seen = acknowledged === 0 ? '' : ` ${acknowledged} davon bestätigt.`
+    const seen =
+      acknowledged === 0 ? '' : acknowledged === 1 ? ' 1 ist bestätigt.' : ` ${acknowledged} sind bestätigt.`
     return `${first}${behind}.${seen}`
   },
   open: 'Offen',

@@ -15,7 +15,12 @@ export const alerts = {
         : consequences === 1
           ? ', with 1 consequence'
           : `, with ${consequences} consequences`
-    const seen = acknowledged === 0 ? '' : ` ${acknowledged} of them acknowledged.`
+    const seen =
+      acknowledged === 0
+        ? ''
+        : acknowledged === 1
+          ? ' 1 is acknowledged.'
+          : ` ${acknowledged} are acknowledged.`
     return `${first}${behind}.${seen}`
   },
   open: 'Open',
