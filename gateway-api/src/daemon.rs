@@ -22,6 +22,7 @@ use gateway_ctl::os::time_sync::is_synchronised;
 use gateway_ctl::panics;
 use gateway_ctl::service::Services;
 use gateway_ctl::services::active_alerts::ActiveAlerts;
+use gateway_ctl::services::alerts::Alerts;
 use gateway_ctl::services::dns::{self, DnsService};
 use gateway_ctl::store::{self, Store};
 use gateway_ctl::supervise::{Supervisor, TaskName};
@@ -240,6 +241,8 @@ async fn open_over(
     let settings = &store.current().settings;
     let configuration = Configuration::new(file, settings.clone());
     let active_alerts = ActiveAlerts::new(store.clock().clone());
+    // Before any service reports: the conditions of the last run are restored.
+    let alerts = Alerts::open(store.clone(), active_alerts.clone()).map_err(Error::Store)?;
     let engine = Engine::start(configuration.clone(), store.clone(), active_alerts.clone(), programs);
     let enforcement = engine.await.map_err(Error::Engine)?;
     let checked = store.clone();
@@ -252,6 +255,7 @@ async fn open_over(
         handles: enforcement.handles().clone(),
         services: Services::new(enforcement.services().supervisor().clone()),
         active_alerts: active_alerts.clone(),
+        alerts,
         endpoint_names: enforcement.endpoint_names().clone(),
     };
     let open = Open::over(store.clone(), enforced, tls.clone(), is_synchronised);

@@ -8,9 +8,12 @@ use std::time::Duration;
 use axum::body::Body;
 use bytes::Bytes;
 use futures_util::stream;
+use gateway_core::alerts::Alert;
 use gateway_ctl::reconcile::Status;
-use gateway_ctl::services::active_alerts::{ActiveAlert, ActiveAlerts};
+use gateway_ctl::services::alerts::Alerts;
 use gateway_ctl::world::World;
+use jiff::Timestamp;
+use serde::Serialize;
 use serde_json::json;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
@@ -29,19 +32,18 @@ struct Source {
     revisions: watch::Receiver<u64>,
     worlds: watch::Receiver<Arc<World>>,
     run: u64,
-    active_alerts: ActiveAlerts,
-    reported: broadcast::Receiver<ActiveAlert>,
+    alerts: Alerts,
+    changed: broadcast::Receiver<Alert>,
     first: bool,
 }
 
 /// Returns an endless body: the current state, then an event for each commit (`revision`), each reconcile run
-/// (`status`), and the start and end of each alert (`alert`). A `heartbeat` follows each silence.
+/// (`status`), and each change of an alert (`alert`). A `heartbeat` follows each silence.
 pub fn body(open: &Open) -> Body {
-    let active_alerts = open.active_alerts.clone();
-    let reported = active_alerts.subscribe().1;
+    let alerts = open.alerts.clone();
+    let changed = alerts.subscribe().1;
     let worlds = open.worlds.watch();
-    let source =
-        Source { revisions: open.store.watch(), worlds, run: 0, active_alerts, reported, first: true };
+    let source = Source { revisions: open.store.watch(), worlds, run: 0, alerts, changed, first: true };
     Body::from_stream(stream::unfold(source, |mut source| async move {
         let text = source.next().await?;
         Some((Ok::<_, Infallible>(Bytes::from(text)), source))
@@ -68,9 +70,9 @@ impl Source {
                 let status = self.status();
                 Some(status_event(&status))
             }
-            reported = self.reported.recv() => match reported {
-                Ok(notice) => Some(alert_event(&notice)),
-                // The receiver lagged, so the client gets all active alerts again.
+            changed = self.changed.recv() => match changed {
+                Ok(alert) => Some(alert_event(&alert)),
+                // The receiver lagged, so the client gets all open alerts again.
                 Err(RecvError::Lagged(_)) => Some(self.going_on()),
                 Err(RecvError::Closed) => None,
             },
@@ -87,11 +89,11 @@ impl Source {
         status
     }
 
-    /// Returns all active alerts, and subscribes to those that follow.
+    /// Returns all open alerts, and subscribes to those that follow.
     fn going_on(&mut self) -> String {
-        let (active, reported) = self.active_alerts.subscribe();
-        self.reported = reported;
-        active.iter().map(alert_event).collect()
+        let (open, changed) = self.alerts.subscribe();
+        self.changed = changed;
+        open.iter().map(alert_event).collect()
     }
 }
 
@@ -100,8 +102,19 @@ async fn ran(worlds: &mut watch::Receiver<Arc<World>>, run: u64) -> Option<()> {
     worlds.wait_for(|world| world.status.run != run).await.ok().map(drop)
 }
 
-fn alert_event(notice: &ActiveAlert) -> String {
-    format!("event: alert\ndata: {}\n\n", json!(notice))
+/// Data of an `alert` event: the alert, and whether it lasts.
+#[derive(Serialize)]
+struct AlertEvent<'a> {
+    #[serde(flatten)]
+    alert: &'a Alert,
+    since: Timestamp,
+    /// `false`: the alert is resolved.
+    active: bool,
+}
+
+fn alert_event(alert: &Alert) -> String {
+    let event = AlertEvent { since: alert.first_seen, active: alert.status.is_open(), alert };
+    format!("event: alert\ndata: {}\n\n", json!(event))
 }
 
 fn revision_event(revision: u64) -> String {

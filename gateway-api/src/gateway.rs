@@ -11,6 +11,7 @@ use gateway_ctl::handles::Handles;
 use gateway_ctl::reconcile::{Reason, Status};
 use gateway_ctl::service::Services;
 use gateway_ctl::services::active_alerts::ActiveAlerts;
+use gateway_ctl::services::alerts::Alerts;
 use gateway_ctl::services::backup;
 use gateway_ctl::services::bridges;
 use gateway_ctl::services::deadman::DeadManSwitch;
@@ -58,8 +59,10 @@ pub struct Open {
     pub backup: Arc<backup::Service>,
     pub bridge_tests: Arc<bridges::Tests>,
     pub extfilter: Arc<extfilter::Service>,
-    /// Active alerts.
+    /// Conditions that services report.
     pub active_alerts: ActiveAlerts,
+    /// Alerts that the rules make of them.
+    pub alerts: Alerts,
     /// Notified when the daemon should stop by itself.
     pub ending: Arc<Notify>,
     /// Long-lived tasks of the daemon.
@@ -77,6 +80,7 @@ pub struct EnforcedStore {
     pub handles: Handles,
     pub services: Services,
     pub active_alerts: ActiveAlerts,
+    pub alerts: Alerts,
     pub endpoint_names: Resolver,
 }
 
@@ -89,7 +93,7 @@ impl Open {
         tls: Arc<Tls>,
         is_synchronised: fn() -> bool,
     ) -> Result<Open, store::Error> {
-        let EnforcedStore { worlds, enforcement, handles, services, active_alerts, endpoint_names } =
+        let EnforcedStore { worlds, enforcement, handles, services, active_alerts, alerts, endpoint_names } =
             enforced;
         let backup = backup::Service::new(
             store.clone(),
@@ -112,6 +116,7 @@ impl Open {
                 endpoint_names.clone(),
             ),
             active_alerts,
+            alerts,
             ending: Arc::new(Notify::new()),
             store,
             tls,
@@ -180,12 +185,14 @@ impl Gateway {
         tls.adopt(&store);
         let services = Services::new(Supervisor::new(store.clock().clone()));
         let active_alerts = ActiveAlerts::new(store.clock().clone());
+        let alerts = Alerts::open(store.clone(), active_alerts.clone())?;
         let enforced = EnforcedStore {
             worlds,
             enforcement: Arc::new(Detached),
             handles: Handles::new(folder, store.clock().clone()),
             services,
             active_alerts,
+            alerts,
             endpoint_names,
         };
         Ok(Gateway::Open(Open::over(store, enforced, tls, || true)?))

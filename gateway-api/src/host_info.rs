@@ -295,7 +295,7 @@ fn ebpf(attached: &'static str) -> Ebpf {
 }
 
 /// Returns the temperature of the processor's own sensor, else of the first thermal zone.
-fn cpu_temperature(class: &Path) -> Option<f64> {
+pub fn cpu_temperature(class: &Path) -> Option<f64> {
     let millidegrees = |path: &Path| attribute(path)?.parse::<f64>().ok().map(|value| value / 1000.0);
     let entries = |folder: &str| {
         let mut paths: Vec<_> = fs::read_dir(class.join(folder))

@@ -34,6 +34,7 @@ pub mod serve;
 mod service_manager;
 mod services;
 mod streamed;
+mod system_alerts;
 pub mod table;
 pub mod tls;
 pub mod user_command;

@@ -11,6 +11,7 @@ use crate::context::Api;
 use crate::gateway::{Gateway, Open};
 use crate::hot_reload::{self, Followers};
 use crate::service_manager::feed_watchdog;
+use crate::system_alerts;
 use crate::tls::{self, Tls};
 use crate::wipe;
 
@@ -20,13 +21,14 @@ pub fn list(api: &Arc<Api>, tls: Arc<Tls>, hangup: Signal) -> Vec<Service> {
     let files = tls::follow_files(known, tls.clone(), hangup);
     let mut services = vec![Service::vital("certificate_files", files)];
     let Gateway::Open(open) = &api.gateway else { return services };
-    let Open { store, worlds, names, backup, extfilter, enforcement, endpoint_names, .. } = open;
+    let Open { store, worlds, names, backup, extfilter, enforcement, endpoint_names, alerts, .. } = open;
     let followers = Followers { enforcement: enforcement.clone(), endpoint_names: endpoint_names.clone() };
     let filter = extfilter.clone();
     services.extend([
         Service::new("post_quantum_mode", &(tls, store.clone()), |(tls, store)| {
             tls::follow_store(tls, store)
         }),
+        alerts.service(worlds),
         Service::new("backups", backup, |backup| backup.follow()),
         Service::new("external_filter", extfilter, |filter| filter.follow())
             .releases(move || async move { filter.release().await }),
@@ -39,6 +41,7 @@ pub fn list(api: &Arc<Api>, tls: Arc<Tls>, hangup: Signal) -> Vec<Service> {
             hot_reload::trim_audit(worlds, store)
         }),
         Service::new("dead_man_switch", api, wipe::follow_switch),
+        Service::new("system_alerts", api, system_alerts::follow),
         Service::new("watchdog", api, feed_watchdog),
         Service::new("health_checks", api, check_health),
     ]);

@@ -1,6 +1,7 @@
 //! Services that run beside the reconcile loop and watch or serve something.
 
 pub mod active_alerts;
+pub mod alerts;
 pub mod auto_rollback;
 pub mod backup;
 pub mod bridges;
@@ -36,3 +37,4 @@ mod tap_observation;
 pub mod time_server;
 pub mod tunnels;
 pub mod uplinks;
+pub mod world_alerts;

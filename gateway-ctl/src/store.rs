@@ -4,6 +4,7 @@
 //! [`Store::commit`]. It writes rows, audit entry and revision in one transaction, flushes it to the disk, and then
 //! publishes the new state. The file is locked against other processes while the store is open.
 
+mod alerts;
 mod audit;
 mod backup_runs;
 mod commit;
@@ -38,6 +39,7 @@ use crate::clock::SharedClock;
 use file::Db;
 use vault::SecretStorage;
 
+pub use alerts::AlertFilter;
 pub use audit::{
     AuditAuth, AuditEntry, AuditFault, AuditFilter, AuditReport, AuditResult, AuditTicket, PageEnd,
 };

@@ -2,6 +2,8 @@
 //!
 //! Every test has its own network and daemon. Needs root, and `gatewayd` beside the test program or in `GATEWAYD_BIN`.
 
+mod alerts;
+mod alerts_of_gateway;
 mod allowed_ips;
 mod bridges;
 mod captive;

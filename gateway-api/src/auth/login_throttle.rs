@@ -71,6 +71,12 @@ impl LoginThrottle {
         Ok(())
     }
 
+    /// Reports whether the pair is locked.
+    pub fn is_locked(&self, pair: LoginKey, now: Duration) -> bool {
+        let pairs = self.pairs.lock().unwrap_or_else(PoisonError::into_inner);
+        pairs.get(&pair).is_some_and(|attempts| attempts.count >= MAX_ATTEMPTS && !attempts.is_over(now))
+    }
+
     /// Clears the failures of the pair after a correct password.
     pub fn succeed(&self, pair: LoginKey) {
         self.pairs.lock().unwrap_or_else(PoisonError::into_inner).remove(&pair);
@@ -100,8 +106,10 @@ mod tests {
         let lock = LoginThrottle::default();
         let anna = pair("192.0.2.1", "anna");
         for _ in 0..5 {
+            assert!(!lock.is_locked(anna, T0));
             assert_eq!(lock.begin(anna, T0), Ok(()));
         }
+        assert!(lock.is_locked(anna, T0) && !lock.is_locked(anna, T0 + LOCK_DURATION));
         let seconds = lock.begin(anna, T0 + Duration::from_secs(1)).expect_err("closed");
         assert_eq!(seconds, 15 * 60);
         assert_eq!(

@@ -1,9 +1,13 @@
-//! Audit log and alert rules, and the alert and anomaly endpoints that this version does not implement.
+//! Audit log, alerts and their rules, and the endpoints of webhooks and anomalies that this version does not implement.
 
-use gateway_ctl::store::{AuditEntry, AuditFilter, AuditResult, PageEnd};
+use gateway_core::alerts::{Alert, AlertStatus};
+use gateway_ctl::services::alerts::{Alerts, RequestError};
+use gateway_ctl::store::{AlertFilter, AuditEntry, AuditFilter, AuditResult, PageEnd};
+use gateway_model::Id;
 use gateway_model::capability::Capability;
 use gateway_model::kinds::AlertRule;
-use gateway_model::settings::groups::AlertWebhook;
+use gateway_model::kinds::alert_rule::AlertKind;
+use gateway_model::settings::groups::{AlertWebhook, Severity};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -11,12 +15,14 @@ use serde_json::Value;
 use crate::authorization::Access;
 use crate::blocking::blocking;
 use crate::context::Cx;
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
 use crate::query::parameters::{Before, Limit};
 use crate::reply::WithHeaders;
 use crate::request::Req;
 use crate::table::Method::{Get, Post};
-use crate::table::{Collection, Ops, Table};
+use crate::table::{Audit, Collection, Effect, Ops, Table};
+
+const NOUN: &str = "alert";
 
 pub fn rows(t: &mut Table) {
     t.group::<AlertWebhook>("/alerts/webhook", "replace_alert_webhook", Access::Operate);
@@ -31,18 +37,117 @@ pub fn rows(t: &mut Table) {
         ops: Ops::LIST | Ops::GET | Ops::REPLACE,
         live: None,
     });
-    t.unsupported(
-        Capability::Alerts,
-        &[
-            (Get, "/alerts"),
-            (Get, "/alerts/active"),
-            (Post, "/alerts/{id}/acknowledge"),
-            (Post, "/alerts/{id}/resolve"),
-            (Post, "/alerts/webhook/test"),
-            (Get, "/anomalies"),
-            (Get, "/anomalies/stats"),
-        ],
-    );
+    t.view("/alerts", "list_alerts", list)
+        .summary("Alerts of the last 30 days, newest first")
+        .doc("Open alerts stay as long as they last. A subject that flaps is one alert with a count. Consequences of another alert name it in `caused_by`.")
+        .query::<AlertQuery>();
+    t.view("/alerts/active", "list_active_alerts", list_active)
+        .summary("Alerts that are not resolved, newest first")
+        .doc("Includes those that are acknowledged.");
+    let acts = |action| Effect::Acts(Audit { action, resource_type: NOUN });
+    t.command("/alerts/{id}/acknowledge", "acknowledge_alert", acts("acknowledge_alert"), acknowledge)
+        .summary("Acknowledge an active alert")
+        .doc("It lasts until its condition ends.")
+        .answers(&[Code::InvalidState]);
+    t.command("/alerts/{id}/resolve", "resolve_alert", acts("resolve_alert"), resolve)
+        .summary("Resolve an alert")
+        .doc("If its condition still holds after the cooldown of its rule, it is raised again as another alert.")
+        .answers(&[Code::InvalidState]);
+    t.unsupported(Capability::AlertWebhooks, &[(Post, "/alerts/webhook/test")]);
+    t.unsupported(Capability::Anomalies, &[(Get, "/anomalies"), (Get, "/anomalies/stats")]);
+}
+
+/// Query of the alerts.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct AlertQuery {
+    /// Maximum number of alerts: 1 to 1000, default 100.
+    limit: Limit<100, 1000>,
+    /// Only alerts before this alert id or this time of the first occurrence (RFC 3339).
+    before: Option<Before<u64>>,
+    /// Only this kind.
+    kind: Option<AlertKind>,
+    severity: Option<Severity>,
+    status: Option<AlertStatus>,
+    /// Only alerts about this device.
+    device_id: Option<Id>,
+    /// Only alerts about objects of this type, such as tunnel.
+    resource_type: Option<String>,
+    /// Only alerts about this object.
+    resource_id: Option<String>,
+}
+
+async fn list(cx: Cx, request: Req<()>) -> Result<WithHeaders<Vec<Alert>>, ApiError> {
+    let AlertQuery { limit, before, kind, severity, status, device_id, resource_type, resource_id } =
+        request.query.read()?;
+    let filter = AlertFilter { kind, severity, status, device_id, resource_type, resource_id };
+    let (store, alerts) = (cx.open()?.store.clone(), cx.open()?.alerts.clone());
+    let read = blocking(move || {
+        alerts.process();
+        store.alerts(limit.get(), before.map(page_end), &filter)
+    });
+    let (list, total) = read.await??;
+    let mut answer = WithHeaders::new(list);
+    answer.total = Some(usize::try_from(total).unwrap_or(usize::MAX));
+    Ok(answer)
+}
+
+async fn list_active(cx: Cx, _: Req<()>) -> Result<WithHeaders<Vec<Alert>>, ApiError> {
+    let alerts = cx.open()?.alerts.clone();
+    let open = blocking(move || {
+        alerts.process();
+        alerts.open_alerts()
+    });
+    let mut list = open.await?;
+    list.reverse();
+    Ok(WithHeaders::counted(list))
+}
+
+async fn acknowledge(cx: Cx, request: Req<()>) -> Result<Alert, ApiError> {
+    change(cx, request, "acknowledge", |alerts, id, by| alerts.acknowledge(id, by)).await
+}
+
+async fn resolve(cx: Cx, request: Req<()>) -> Result<Alert, ApiError> {
+    change(cx, request, "resolve", |alerts, id, by| alerts.resolve(id, by)).await
+}
+
+/// Changes the state of the alert in the path.
+async fn change(
+    cx: Cx,
+    request: Req<()>,
+    verb: &'static str,
+    act: impl FnOnce(&Alerts, u64, &str) -> Result<Alert, RequestError> + Send + 'static,
+) -> Result<Alert, ApiError> {
+    let text = request.params.get("id").to_owned();
+    let id: u64 = text.parse().map_err(|_| ApiError::not_found(NOUN, &text))?;
+    let (alerts, by) = (cx.open()?.alerts.clone(), cx.actor.name.clone());
+    let changed = blocking(move || act(&alerts, id, &by)).await?;
+    changed.map_err(|error| match error {
+        RequestError::NotFound => ApiError::not_found(NOUN, &text),
+        RequestError::State(status) => {
+            let message = format!("Cannot {verb} the alert: it is {}.", status.as_str());
+            ApiError::new(Code::InvalidState, message)
+                .detail("state", status.as_str())
+                .detail("allowed", allowed_after(status))
+        }
+        RequestError::Store(error) => error.into(),
+    })
+}
+
+/// Returns the requests that a state allows.
+fn allowed_after(status: AlertStatus) -> Vec<&'static str> {
+    match status {
+        AlertStatus::Active => vec!["acknowledge", "resolve"],
+        AlertStatus::Acknowledged => vec!["resolve"],
+        AlertStatus::Resolved => Vec::new(),
+    }
+}
+
+fn page_end(before: Before<u64>) -> PageEnd {
+    match before {
+        Before::Id(id) => PageEnd::Id(id),
+        Before::Time(time) => PageEnd::Time(time),
+    }
 }
 
 /// Query of the audit trail.
@@ -70,10 +175,7 @@ struct AuditQuery {
 async fn audit(cx: Cx, request: Req<()>) -> Result<WithHeaders<Vec<AuditEntry>>, ApiError> {
     let AuditQuery { limit, before, actor, action, resource_type, resource_id, request_id, result } =
         request.query.read()?;
-    let before = before.map(|before| match before {
-        Before::Id(id) => PageEnd::Id(id),
-        Before::Time(time) => PageEnd::Time(time),
-    });
+    let before = before.map(page_end);
     let filter = AuditFilter { actor, action, resource_type, resource_id, request_id, result };
     let store = cx.open()?.store.clone();
     let (mut entries, total) = blocking(move || store.audit(limit.get(), before, &filter)).await??;

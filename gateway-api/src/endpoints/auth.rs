@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use gateway_ctl::store::{SESSION_LENGTH, Session};
+use gateway_model::kinds::alert_rule::AlertKind;
 use gateway_model::kinds::user::User;
 use gateway_model::{Deleted, EditError, Id, Problems, Resource, Role, Secret, problem};
 use jiff::Timestamp;
@@ -271,10 +272,23 @@ async fn authenticate(cx: &Cx, username: &str, given: Secret) -> Result<Arc<User
             let subject = user.as_ref().map(|user| user.meta.id.to_string());
             let username = user.as_ref().map(|user| user.username.as_str());
             cx.record_failure_of(&error, subject.as_deref(), username).await;
+            if auth.lock.is_locked(pair, auth.instant()) {
+                report_lockout(cx, username)?;
+            }
             error.recorded = true;
             Err(error)
         }
     }
+}
+
+/// Reports an alert of the lockout of an address. The name is that of a user who exists.
+fn report_lockout(cx: &Cx, username: Option<&str>) -> Result<(), ApiError> {
+    let address = cx.actor.ip.map_or_else(|| "this host".to_owned(), |ip| ip.to_string());
+    let user =
+        username.map_or_else(|| "a user who does not exist".to_owned(), |name| format!("the user {name}"));
+    let message = format!("too many wrong passwords from {address} for {user}");
+    cx.open()?.active_alerts.note_event(AlertKind::LoginLockout, &address, message);
+    Ok(())
 }
 
 #[derive(Default, Deserialize, JsonSchema)]

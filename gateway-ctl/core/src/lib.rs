@@ -4,6 +4,7 @@
 //! returned as findings.
 #![forbid(unsafe_code)]
 
+pub mod alerts;
 pub mod announcements;
 pub mod captive;
 pub mod chain_status;

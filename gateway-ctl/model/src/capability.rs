@@ -47,7 +47,8 @@ macro_rules! capabilities {
 }
 
 capabilities! {
-    Alerts: Missing, "raises no alerts", "alerts and anomaly detection";
+    AlertWebhooks: Missing, "sends no alerts", "webhooks of alerts";
+    Anomalies: Missing, "detects no anomalies", "anomaly detection";
     Assistant: Missing, "has no assistant", "the assistant";
     Bluetooth: Missing, "has no Bluetooth", "the Bluetooth service";
     Captures: Missing, "captures no packets", "packet capture";

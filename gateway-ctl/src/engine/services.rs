@@ -12,7 +12,7 @@ use crate::services::{
     auto_rollback, bridges, conntrack, dhcp, dhcp_clients, endings, events, failover_reset, fast_path,
     flow_rate, foreign_routers, gateway_verdict, guard_tap, history, hosts, ipv6_lan, kernel_tables,
     link_frames, moved_flows, neighbour_room, open_files, prefix_delegation, proxies, quic_names, storage,
-    time_server, tunnels, uplinks,
+    time_server, tunnels, uplinks, world_alerts,
 };
 use crate::supervise::joined;
 
@@ -57,6 +57,7 @@ pub(super) fn list(context: &Context, looping: JoinHandle<()>) -> Vec<Service> {
         Service::new("neighbour_room", context, neighbour_room::run),
         Service::new("moved_flows", context, moved_flows::run),
         Service::new("storage_alert", context, storage::run),
+        world_alerts::service(context),
     ]);
     services
 }

@@ -1,95 +1,193 @@
-//! Active alerts: each is published when it begins and when it ends, and kept while it lasts. Subscribers that join
-//! later receive the active ones as well.
+//! Registry of the conditions that services report. It passes the reports on to the alert engine, which makes alerts of
+//! them.
+//!
+//! A condition holds from `raise` until `clear` or `keep`. After a start, the conditions of the alerts of the last run are
+//! known here, so that services end those that hold no more. A service ends a condition only if it has observed something.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use gateway_core::alerts::{AlertKey, Measure, behaviour};
 use gateway_model::kinds::alert_rule::AlertKind;
 use jiff::Timestamp;
-use serde::Serialize;
-use tokio::sync::broadcast;
+use tokio::sync::Notify;
 
 use crate::clock::SharedClock;
 
-/// Capacity of the channel. A subscriber that lags behind by more gets an error that it missed alerts.
-const CHANNEL_CAPACITY: usize = 256;
+/// Capacity of the queue. Beyond it, the engine gets the present conditions instead.
+const MAX_REPORTS: usize = 65_536;
 
-/// An alert in its current state.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// Condition that holds.
+#[derive(Clone, Debug, PartialEq)]
 pub struct ActiveAlert {
     pub kind: AlertKind,
     /// Subject of the alert, among those of its kind.
     pub subject: String,
     pub message: String,
+    /// Measured value, in the unit of the rule's threshold.
+    pub value: Option<f64>,
     pub since: Timestamp,
-    /// `false`: the alert has ended.
-    pub active: bool,
 }
 
-/// Registry that collects the alerts and publishes them to subscribers.
+/// Report for the alert engine.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AlertReport {
+    /// The condition holds, or the event happened.
+    Holds(ActiveAlert),
+    Ended(AlertKey),
+}
+
+/// Reports since the last call.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct QueuedReports {
+    pub reports: Vec<AlertReport>,
+    /// Reports were lost: all conditions that are not among `reports` have ended.
+    pub is_complete_state: bool,
+}
+
+/// Registry of the conditions.
 #[derive(Clone, Debug)]
 pub struct ActiveAlerts(Arc<Alerts>);
 
 #[derive(Debug)]
 struct Alerts {
     clock: SharedClock,
-    /// Active alerts. The lock is held while an alert is published, so that all subscribers see the same order.
-    active: Mutex<BTreeMap<(String, String), ActiveAlert>>,
-    reported: broadcast::Sender<ActiveAlert>,
+    conditions: Mutex<Conditions>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Conditions {
+    active: BTreeMap<AlertKey, ActiveAlert>,
+    /// Those of the last run, about which no service has said anything.
+    restored: BTreeSet<AlertKey>,
+    queue: Vec<AlertReport>,
+    has_lost: bool,
 }
 
 impl ActiveAlerts {
     pub fn new(clock: SharedClock) -> ActiveAlerts {
-        let reported = broadcast::channel(CHANNEL_CAPACITY).0;
-        ActiveAlerts(Arc::new(Alerts { clock, active: Mutex::default(), reported }))
+        let (conditions, changed) = Default::default();
+        ActiveAlerts(Arc::new(Alerts { clock, conditions, changed }))
     }
 
-    /// Raises an alert. Publishes it only once while it is active; keeps the newest message.
+    /// Raises an alert, or renews it with the newest message.
     pub fn raise(&self, kind: AlertKind, subject: &str, message: String) {
-        let mut active = self.lock();
-        if let Some(known) = active.get_mut(&key(kind, subject)) {
-            known.message = message;
-            return;
-        }
-        let since = self.0.clock.now();
-        let notice = ActiveAlert { kind, subject: subject.to_owned(), message, since, active: true };
-        active.insert(key(kind, subject), notice.clone());
-        // Without a subscriber, the send fails, which is no error.
-        let _ = self.0.reported.send(notice);
+        self.hold(kind, subject, None, message);
+    }
+
+    /// Reports a measured value, in the unit of the rule's threshold. The rule decides whether it is an alert.
+    pub fn measure(&self, kind: AlertKind, subject: &str, value: f64, message: String) {
+        self.hold(kind, subject, Some(value), message);
+    }
+
+    /// Reports an event of a kind whose alerts have no end.
+    pub fn note_event(&self, kind: AlertKind, subject: &str, message: String) {
+        let event = self.condition(kind, subject, None, message);
+        self.lock().push(AlertReport::Holds(event));
+        self.0.changed.notify_one();
     }
 
     /// Ends an alert if it is active.
     pub fn clear(&self, kind: AlertKind, subject: &str) {
-        self.end(&mut self.lock(), &key(kind, subject));
+        self.end(&mut self.lock(), &AlertKey::new(kind, subject));
     }
 
-    /// Ends the alerts of a kind whose subject no longer exists. No other alert is published meanwhile.
+    /// Ends the alerts of a kind whose subject no longer exists. No other report is taken meanwhile.
     pub fn keep(&self, kind: AlertKind, there: impl Fn(&str) -> bool) {
-        let mut active = self.lock();
-        let gone = active.values().filter(|notice| notice.kind == kind && !there(&notice.subject));
-        let gone: Vec<_> = gone.map(|notice| key(kind, &notice.subject)).collect();
-        gone.iter().for_each(|key| self.end(&mut active, key));
+        let mut conditions = self.lock();
+        let gone = conditions.active.keys().filter(|key| key.kind == kind && !there(&key.subject));
+        let gone: Vec<AlertKey> = gone.cloned().collect();
+        gone.iter().for_each(|key| self.end(&mut conditions, key));
     }
 
-    fn end(&self, active: &mut BTreeMap<(String, String), ActiveAlert>, key: &(String, String)) {
-        if let Some(notice) = active.remove(key) {
-            let _ = self.0.reported.send(ActiveAlert { active: false, ..notice });
+    /// Returns the conditions that hold.
+    pub fn list(&self) -> Vec<ActiveAlert> {
+        self.lock().active.values().cloned().collect()
+    }
+
+    /// Adds a condition that held when the daemon ended.
+    pub fn restore(&self, condition: ActiveAlert) {
+        let key = AlertKey::new(condition.kind, condition.subject.clone());
+        let mut conditions = self.lock();
+        conditions.restored.insert(key.clone());
+        conditions.active.insert(key, condition);
+    }
+
+    /// Forgets all conditions. Services report again what they still observe.
+    pub fn forget(&self) {
+        *self.lock() = Conditions::default();
+    }
+
+    /// Takes the reports since the last call.
+    pub fn take_reports(&self) -> QueuedReports {
+        let mut conditions = self.lock();
+        let reports = std::mem::take(&mut conditions.queue);
+        if !std::mem::take(&mut conditions.has_lost) {
+            return QueuedReports { reports, is_complete_state: false };
+        }
+        let Conditions { active, restored, .. } = &*conditions;
+        let known = active.iter().filter(|(key, _)| !restored.contains(*key));
+        let reports = known.map(|(_, condition)| AlertReport::Holds(condition.clone())).collect();
+        QueuedReports { reports, is_complete_state: true }
+    }
+
+    /// Returns the conditions of the last run about which no service has said anything.
+    pub fn unconfirmed(&self) -> BTreeSet<AlertKey> {
+        self.lock().restored.clone()
+    }
+
+    /// Waits for a report.
+    pub async fn changed(&self) {
+        self.0.changed.notified().await;
+    }
+
+    fn condition(&self, kind: AlertKind, subject: &str, value: Option<f64>, message: String) -> ActiveAlert {
+        let since = self.0.clock.now();
+        ActiveAlert { kind, subject: subject.to_owned(), message, value, since }
+    }
+
+    fn hold(&self, kind: AlertKind, subject: &str, value: Option<f64>, message: String) {
+        let mut condition = self.condition(kind, subject, value, message);
+        let key = AlertKey::new(kind, subject);
+        let mut conditions = self.lock();
+        let is_restored = conditions.restored.remove(&key);
+        // Of some kinds, each report counts.
+        let is_counted = matches!(behaviour(kind).measure, Measure::InARow | Measure::Rate);
+        if let Some(known) = conditions.active.get(&key) {
+            condition.since = known.since;
+            if *known == condition && !is_restored && !is_counted {
+                return;
+            }
+        }
+        conditions.active.insert(key, condition.clone());
+        conditions.push(AlertReport::Holds(condition));
+        self.0.changed.notify_one();
+    }
+
+    fn end(&self, conditions: &mut Conditions, key: &AlertKey) {
+        if conditions.active.remove(key).is_some() {
+            conditions.restored.remove(key);
+            conditions.push(AlertReport::Ended(key.clone()));
+            self.0.changed.notify_one();
         }
     }
 
-    /// Returns the active alerts and a receiver for all later changes.
-    pub fn subscribe(&self) -> (Vec<ActiveAlert>, broadcast::Receiver<ActiveAlert>) {
-        let active = self.lock();
-        (active.values().cloned().collect(), self.0.reported.subscribe())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<(String, String), ActiveAlert>> {
-        self.0.active.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Conditions> {
+        self.0.conditions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn key(kind: AlertKind, subject: &str) -> (String, String) {
-    (kind.to_string(), subject.to_owned())
+impl Conditions {
+    fn push(&mut self, report: AlertReport) {
+        if self.queue.len() == MAX_REPORTS {
+            self.queue.clear();
+            self.has_lost = true;
+        }
+        if !self.has_lost {
+            self.queue.push(report);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -99,38 +197,71 @@ mod tests {
 
     const DOWN: AlertKind = AlertKind::DnsUpstreamDown;
 
-    #[test]
-    fn each_is_reported_at_its_begin_and_end_only() {
-        let active_alerts = ActiveAlerts::new(SystemClock::shared());
-        let (before, mut reported) = active_alerts.subscribe();
-        assert_eq!(before, []);
-        active_alerts.clear(DOWN, "192.0.2.1");
-        active_alerts.raise(DOWN, "192.0.2.1", "no answer".into());
-        active_alerts.raise(DOWN, "192.0.2.1", "refused".into());
-        active_alerts.raise(AlertKind::BlocklistUpdateFailed, "192.0.2.1", "not found".into());
-        let (during, _) = active_alerts.subscribe();
-        let words: Vec<&str> = during.iter().map(|notice| notice.message.as_str()).collect();
-        assert_eq!(words, ["not found", "refused"]);
-        active_alerts.clear(DOWN, "192.0.2.1");
-        active_alerts.clear(DOWN, "192.0.2.1");
-        let heard: Vec<ActiveAlert> = std::iter::from_fn(|| reported.try_recv().ok()).collect();
-        let shown: Vec<(AlertKind, bool)> = heard.iter().map(|notice| (notice.kind, notice.active)).collect();
-        assert_eq!(shown, [(DOWN, true), (AlertKind::BlocklistUpdateFailed, true), (DOWN, false)]);
-        assert_eq!((heard[2].since, &*heard[2].message), (heard[0].since, "refused"));
-        assert_eq!(active_alerts.subscribe().0.len(), 1);
+    /// Returns the queued reports: the kind, and whether the condition holds.
+    fn queued(alerts: &ActiveAlerts) -> Vec<(AlertKind, bool)> {
+        let QueuedReports { reports, .. } = alerts.take_reports();
+        let shown = reports.iter().map(|report| match report {
+            AlertReport::Holds(condition) => (condition.kind, true),
+            AlertReport::Ended(key) => (key.kind, false),
+        });
+        shown.collect()
     }
 
     #[test]
-    fn resolved_alerts_end() {
-        let active_alerts = ActiveAlerts::new(SystemClock::shared());
-        for subject in ["a", "b"] {
-            active_alerts.raise(DOWN, subject, String::new());
+    fn each_is_reported_at_its_begin_and_end_and_when_its_message_changes() {
+        let alerts = ActiveAlerts::new(SystemClock::shared());
+        alerts.clear(DOWN, "192.0.2.1");
+        alerts.raise(DOWN, "192.0.2.1", "no answer".into());
+        alerts.raise(DOWN, "192.0.2.1", "no answer".into());
+        alerts.raise(DOWN, "192.0.2.1", "refused".into());
+        assert_eq!(queued(&alerts), [(DOWN, true), (DOWN, true)]);
+        for _ in 0..3 {
+            alerts.raise(AlertKind::BlocklistUpdateFailed, "list", "not found".into());
         }
-        let (_, mut reported) = active_alerts.subscribe();
-        active_alerts.keep(DOWN, |subject| subject == "b");
-        active_alerts.keep(AlertKind::BlocklistUpdateFailed, |_| false);
-        let over = reported.try_recv().expect("one is over");
-        assert_eq!((over.subject.as_str(), over.active), ("a", false));
-        assert!(reported.try_recv().is_err());
+        assert_eq!(queued(&alerts).len(), 3, "each failure counts");
+        let messages: Vec<String> = alerts.list().into_iter().map(|condition| condition.message).collect();
+        assert_eq!(messages, ["refused", "not found"]);
+        alerts.clear(DOWN, "192.0.2.1");
+        alerts.clear(DOWN, "192.0.2.1");
+        assert_eq!((queued(&alerts), alerts.list().len()), (vec![(DOWN, false)], 1));
+    }
+
+    #[test]
+    fn conditions_whose_subject_is_gone_end() {
+        let alerts = ActiveAlerts::new(SystemClock::shared());
+        for subject in ["a", "b"] {
+            alerts.raise(DOWN, subject, String::new());
+        }
+        alerts.take_reports();
+        alerts.keep(DOWN, |subject| subject == "b");
+        alerts.keep(AlertKind::BlocklistUpdateFailed, |_| false);
+        let QueuedReports { reports, .. } = alerts.take_reports();
+        assert_eq!(reports, [AlertReport::Ended(AlertKey::new(DOWN, "a"))]);
+    }
+
+    #[test]
+    fn conditions_of_the_last_run_are_confirmed_or_ended() {
+        let alerts = ActiveAlerts::new(SystemClock::shared());
+        for subject in ["a", "b", "c"] {
+            let condition = alerts.condition(DOWN, subject, None, "no answer".into());
+            alerts.restore(condition);
+        }
+        assert_eq!(queued(&alerts), []);
+        alerts.raise(DOWN, "a", "no answer".into());
+        alerts.clear(DOWN, "b");
+        assert_eq!(queued(&alerts), [(DOWN, true), (DOWN, false)]);
+        assert_eq!(alerts.unconfirmed(), [AlertKey::new(DOWN, "c")].into());
+    }
+
+    #[test]
+    fn queue_that_overflows_becomes_the_present_state() {
+        let alerts = ActiveAlerts::new(SystemClock::shared());
+        for number in 0..=MAX_REPORTS {
+            alerts.raise(DOWN, "a", number.to_string());
+        }
+        let QueuedReports { reports, is_complete_state } = alerts.take_reports();
+        assert_eq!((reports.len(), is_complete_state), (1, true));
+        alerts.clear(DOWN, "a");
+        assert_eq!(queued(&alerts), [(DOWN, false)]);
     }
 }

@@ -38,7 +38,8 @@ const SUBJECT: &str = "conntrack";
 pub async fn run(context: Context) {
     let mut ticks = interval(POLL_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut last_cut: Option<Instant> = None;
+    // An alert of the last run ends when this one has been calm.
+    let mut last_cut: Option<Instant> = Some(Instant::now());
     loop {
         ticks.tick().await;
         let configured = context.worlds.in_force().config.dataplane.conntrack_max;

@@ -267,15 +267,15 @@ mod tests {
         let active_alerts = ActiveAlerts::new(SystemClock::shared());
         let escapes = Escapes::default();
         report(&active_alerts, &escapes, BTreeMap::new());
-        assert_eq!(active_alerts.subscribe().0, []);
+        assert_eq!(active_alerts.list(), []);
         report(&active_alerts, &escapes, counted(2));
         report(&active_alerts, &escapes, counted(5));
-        let (active, _) = active_alerts.subscribe();
+        let active = active_alerts.list();
         assert_eq!((active.len(), active[0].subject.as_str()), (1, "eth0"));
         assert_eq!(escapes.read().recent, 5);
         tokio::time::advance(LEAK_PERIOD + OBSERVATION).await;
         report(&active_alerts, &escapes, counted(5));
-        assert_eq!(active_alerts.subscribe().0, []);
+        assert_eq!(active_alerts.list(), []);
         escapes.note_observed(OBSERVATION);
         escapes.note_pause(PAUSE);
         assert_eq!(escapes.read().observed_pct, 10.0);

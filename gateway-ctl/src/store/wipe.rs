@@ -30,9 +30,12 @@ pub const DISCARDED: &str = "store.redb.discarded";
 const CHECK_IN: &str = "deadman_check_in";
 
 /// Tables of the history.
-const TRACES: &[&str] = &["audit", "sessions", "sign_ins", BACKUP_RUNS];
+const TRACES: &[&str] = &["audit", "sessions", "sign_ins", BACKUP_RUNS, ALERTS, ALERT_NOTIFICATIONS];
 /// Table of the runs of backups.
 pub(super) const BACKUP_RUNS: &str = "backup_runs";
+/// Tables of the alerts and of the notifications about them.
+pub(super) const ALERTS: &str = "alerts";
+pub(super) const ALERT_NOTIFICATIONS: &str = "alert_notifications";
 /// Tables of the configuration, besides those of the kinds.
 const CONFIGURATION: &[&str] = &["applied", "settings", "snapshots", "snapshot_contents"];
 

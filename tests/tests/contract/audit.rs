@@ -7,6 +7,7 @@ use gateway_api::table::Endpoint;
 use gateway_core::state_machines::hosts::{Evidence, Observation};
 use gateway_ctl::services::hosts::HostInventory;
 use gateway_model::MacAddr;
+use gateway_model::kinds::alert_rule::AlertKind;
 use serde_json::{Value, json};
 
 use crate::contract::client::{Answer, Client};
@@ -49,6 +50,17 @@ fn observed_host(client: &Client) -> String {
     inventory.list().hosts[0].id().to_string()
 }
 
+/// Raises an alert, and returns its id.
+fn raised_alert(client: &Client) -> String {
+    let Gateway::Open(open) = &client.api.gateway else { panic!("the store is open") };
+    let before: BTreeSet<u64> = open.alerts.open_alerts().iter().map(|alert| alert.id).collect();
+    let subject = format!("wan{}", before.len());
+    open.active_alerts.raise(AlertKind::WanFailover, &subject, "it is offline".into());
+    open.alerts.process();
+    let alerts = open.alerts.open_alerts();
+    alerts.iter().find(|alert| !before.contains(&alert.id)).expect("an alert").id.to_string()
+}
+
 /// Calls an endpoint so that it succeeds unless the headers prevent it, and creates its prerequisites first. Returns
 /// `None` if it has no recipe for the endpoint.
 async fn succeed(client: &Client, endpoint: &Endpoint, headers: &[(&str, &str)]) -> Option<(usize, Answer)> {
@@ -68,9 +80,10 @@ async fn succeed(client: &Client, endpoint: &Endpoint, headers: &[(&str, &str)])
         _ => Value::Null,
     };
     let host = endpoint.path.starts_with("/hosts/").then(|| observed_host(client));
+    let alert = endpoint.path.starts_with("/alerts/{id}/").then(|| raised_alert(client));
     let id = match endpoint.path {
         path if path.contains("{key}") => "log.level",
-        _ if host.is_some() => host.as_deref().unwrap_or_default(),
+        _ if host.is_some() || alert.is_some() => host.as_deref().or(alert.as_deref()).unwrap_or_default(),
         path if path.starts_with("/interfaces/") => "eth7",
         _ => made["id"].as_str().unwrap_or_default(),
     };

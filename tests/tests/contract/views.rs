@@ -306,6 +306,7 @@ async fn events_tell_what_is_worth_an_alert_while_it_lasts() {
     let Gateway::Open(open) = &client.api.gateway else { panic!("it is open") };
     let kind = AlertKind::DnsUpstreamDown;
     open.active_alerts.raise(kind, "192.0.2.1 by auto", "no answer in time".into());
+    open.alerts.process();
     let request =
         Request::get("/api/v1/events").header("host", "localhost").body(Body::empty()).expect("request");
     let mut body = gateway_api::dispatch::answer(client.api.clone(), request, None).await.into_body();
@@ -319,18 +320,29 @@ async fn events_tell_what_is_worth_an_alert_while_it_lasts() {
         let data = text.split("event: alert\ndata: ").nth(1).unwrap_or_else(|| panic!("no alert: {text}"));
         serde_json::from_str(data.trim()).expect("JSON")
     };
-    let mut expected = alert(next().await);
+    let raised = alert(next().await);
     assert_eq!(
-        (&expected["kind"], &expected["subject"], &expected["message"], &expected["active"]),
-        (&json!("dns_upstream_down"), &json!("192.0.2.1 by auto"), &json!("no answer in time"), &json!(true))
+        (&raised["kind"], &raised["subject"], &raised["message"], &raised["active"], &raised["status"]),
+        (
+            &json!("dns_upstream_down"),
+            &json!("192.0.2.1 by auto"),
+            &json!("no answer in time"),
+            &json!(true),
+            &json!("active")
+        )
     );
     open.active_alerts.clear(kind, "192.0.2.1 by auto");
-    expected["active"] = json!(false);
-    assert_eq!(alert(next().await), expected);
+    open.alerts.process();
+    let ended = alert(next().await);
+    assert_eq!(
+        (&ended["id"], &ended["since"], &ended["active"], &ended["status"]),
+        (&raised["id"], &raised["since"], &json!(false), &json!("resolved"))
+    );
     for number in 0..1000 {
-        open.active_alerts.raise(AlertKind::BlocklistUpdateFailed, &number.to_string(), String::new());
+        open.active_alerts.raise(AlertKind::RogueDhcp, &number.to_string(), String::new());
     }
-    // A subscriber that fell behind receives all active alerts.
+    // A subscriber that fell behind receives all open alerts.
+    open.alerts.process();
     assert_eq!(next().await.matches("event: alert").count(), 1000);
 }
 

@@ -54,6 +54,7 @@ pub fn of(server: &Server, row: &Endpoint) -> Option<Seed> {
             parameters.push(("name", name));
         }
         path if path.starts_with("/hosts/") => parameters.push(("id", server.observe_host(number()))),
+        path if path.starts_with("/alerts/{id}/") => parameters.push(("id", server.raise_alert(number()))),
         "/assets/{file}" => parameters.push(("file", ASSET.to_owned())),
         "/{path}" => parameters.push(("path", FILE.to_owned())),
         "/auth/tokens/{id}" => {

@@ -16,6 +16,7 @@ use gateway_api::{dispatch, endpoints, serve};
 use gateway_core::state_machines::hosts::{Evidence, Observation};
 use gateway_ctl::services::hosts::HostInventory;
 use gateway_model::MacAddr;
+use gateway_model::kinds::alert_rule::AlertKind;
 use http_body_util::BodyExt;
 use serde_json::Value;
 use tokio::runtime::Runtime;
@@ -87,6 +88,16 @@ impl Server {
         };
         inventory.observe([observation].into_iter(), &BTreeSet::new());
         inventory.list().of(mac).next().expect("it was observed").id().to_string()
+    }
+
+    /// Raises an alert, and returns its id.
+    pub fn raise_alert(&self, number: u8) -> String {
+        let Gateway::Open(open) = &self.api.gateway else { panic!("the store is open") };
+        let subject = format!("wan{number}");
+        open.active_alerts.raise(AlertKind::WanFailover, &subject, "it is offline".into());
+        open.alerts.process();
+        let alerts = open.alerts.open_alerts();
+        alerts.iter().find(|alert| alert.subject == subject).expect("it was raised").id.to_string()
     }
 
     /// Calls the API in process without counting. Returns `data` of the response, which must be a success.

@@ -8,7 +8,6 @@ use serde_json::{Map, Value};
 use super::dns::{check_ids, id_refs, resolve_scope};
 use super::{Device, DeviceGroup};
 use crate::bulk_edit::Names;
-use crate::capability::Capability;
 use crate::edit::EditError;
 use crate::id::Id;
 use crate::id_or_name::keep_builtin;
@@ -147,7 +146,9 @@ impl Resource for AlertRule {
                 problems.warn("webhook_url", "It is not used while notify is none.");
             }
         }
-        problems.lacks("", Capability::Alerts);
+        if let Some(capability) = self.kind.needs() {
+            problems.lacks("", capability);
+        }
     }
 
     fn admit_delete(&self, _state: &State) -> Result<(), EditError> {

@@ -2,6 +2,7 @@ import type { Text } from '..'
 
 const OBJECTS: Record<string, string> = {
   ai_config: 'KI-Einstellungen',
+  alert: 'Alarm',
   alert_rule: 'Alarmregel',
   alert_webhook: 'Alarm-Webhook',
   api_key: 'API-Schlüssel',

@@ -1,6 +1,7 @@
 import type { Text } from '..'
 
 export const functions: Text['functions'] = {
+  alerts: 'Alarme',
   attachments: 'Anbringung der Programme',
   backup: 'Sicherungen',
   backups: 'Sicherungen',
@@ -59,10 +60,12 @@ export const functions: Text['functions'] = {
   storage_alert: 'Alarm zum Speicher',
   store_changes: 'Änderungen am Speicher',
   sysctls: 'Kerneleinstellungen',
+  system_alerts: 'Alarme zum Gateway selbst',
   tasks: 'Aufgaben des Daemons',
   time_server: 'Zeitserver',
   tls: 'Zertifikat',
   uplinks: 'Uplinks',
   watcher: 'Aufsicht über den Kernel',
   wireguard: 'WireGuard',
+  world_alerts: 'Alarme zu Tunneln, Richtlinien und Geräten',
 }

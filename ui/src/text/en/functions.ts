@@ -1,5 +1,6 @@
 /** Functions of the gateway, as the checks and subsystems name them. */
 export const functions = {
+  alerts: 'Alerts',
   attachments: 'Attachment of programs',
   backup: 'Backups',
   backups: 'Backups',
@@ -58,10 +59,12 @@ export const functions = {
   storage_alert: 'Alert on storage',
   store_changes: 'Changes of the store',
   sysctls: 'Kernel settings',
+  system_alerts: 'Alerts of the gateway itself',
   tasks: 'Tasks of the daemon',
   time_server: 'Time server',
   tls: 'Certificate',
   uplinks: 'Uplinks',
   watcher: 'Watch over the kernel',
   wireguard: 'WireGuard',
+  world_alerts: 'Alerts of tunnels, policies and devices',
 } as Record<string, string>

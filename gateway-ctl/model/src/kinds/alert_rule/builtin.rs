@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 
 use super::{AlertRule, AlertScope, Notify, Severity};
+use crate::capability::Capability;
 use crate::resource::Meta;
 use crate::validated::text_enum;
 
@@ -49,6 +50,18 @@ text_enum! {
         SecretsDecryptFailed = "secrets_decrypt_failed",
         BluetoothIds = "bluetooth_ids",
         ConntrackFull = "conntrack_full",
+        ClockUnsynchronised = "clock_unsynchronised",
+    }
+}
+
+impl AlertKind {
+    /// Returns the capability without which nothing reports this kind.
+    pub fn needs(self) -> Option<Capability> {
+        match self {
+            AlertKind::NodeUnreachable | AlertKind::SyncFailed => Some(Capability::Federation),
+            AlertKind::BluetoothIds => Some(Capability::Bluetooth),
+            _ => None,
+        }
     }
 }
 
@@ -60,18 +73,11 @@ const RULES: &[Row] = {
     use AlertKind::*;
     use Severity::*;
     &[
-        (
-            TunnelDown,
-            "Tunnel down",
-            "A tunnel that policies use is down. Threshold: none.",
-            Critical,
-            0.0,
-            30,
-        ),
+        (TunnelDown, "Tunnel down", "A tunnel that should be up is down. Threshold: none.", Critical, 0.0, 0),
         (
             TunnelFlapping,
             "Tunnel flapping",
-            "A tunnel goes up and down. Threshold: changes in the window.",
+            "A tunnel goes up and down. Threshold: times that it went down in the window.",
             Warning,
             4.0,
             600,
@@ -103,10 +109,10 @@ const RULES: &[Row] = {
         (
             LeakDetected,
             "Leak prevented",
-            "Packets were about to leave by a way their policy does not allow. Threshold: packets in the window.",
+            "Packets left past the egress guard. Threshold: none.",
             Critical,
-            1.0,
-            60,
+            0.0,
+            0,
         ),
         (
             DnsBypassAttempt,
@@ -116,23 +122,23 @@ const RULES: &[Row] = {
             10.0,
             300,
         ),
-        (WanDown, "Uplink down", "An uplink reaches nothing. Threshold: none.", Critical, 0.0, 30),
+        (WanDown, "Uplink down", "An uplink reaches nothing. Threshold: none.", Critical, 0.0, 0),
         (
             WanDegraded,
             "Uplink degraded",
-            "An uplink loses packets. Threshold: per cent lost.",
+            "An uplink has more loss or latency than its limits. Threshold: none.",
             Warning,
-            10.0,
+            0.0,
             60,
         ),
         (WanFailover, "Uplink changed", "Traffic moved to another uplink. Threshold: none.", Warning, 0.0, 0),
         (
             WanFlapping,
             "Uplink flapping",
-            "An uplink comes and goes and was set aside. Threshold: changes in the window.",
+            "An uplink comes and goes and was set aside. Threshold: none.",
             Warning,
-            3.0,
-            600,
+            0.0,
+            0,
         ),
         (
             CaptivePortal,
@@ -145,10 +151,10 @@ const RULES: &[Row] = {
         (
             DnsUpstreamDown,
             "Resolver unreachable",
-            "A resolver that queries are forwarded to does not answer. Threshold: failures in the window.",
+            "A resolver that queries are forwarded to does not answer. Threshold: none.",
             Critical,
-            5.0,
-            60,
+            0.0,
+            0,
         ),
         (
             BlocklistUpdateFailed,
@@ -159,14 +165,7 @@ const RULES: &[Row] = {
             0,
         ),
         (NewDevice, "New device", "A device was seen for the first time. Threshold: none.", Info, 0.0, 0),
-        (
-            DeviceOffline,
-            "Device offline",
-            "A known device was not seen for the window. Threshold: none.",
-            Info,
-            0.0,
-            600,
-        ),
+        (DeviceOffline, "Device offline", "A known device is offline. Threshold: none.", Info, 0.0, 600),
         (
             DeviceQuarantined,
             "Device quarantined",
@@ -178,18 +177,18 @@ const RULES: &[Row] = {
         (
             RogueDhcp,
             "Foreign DHCP server",
-            "Another DHCP server answers on the LAN. Threshold: answers in the window.",
+            "Another DHCP server answers on the LAN. Threshold: none.",
             Critical,
-            1.0,
-            300,
+            0.0,
+            0,
         ),
         (
             RogueRa,
             "Foreign router",
-            "Another router announces itself on the LAN. Threshold: announcements in the window.",
+            "Another router announces itself on the LAN. Threshold: none.",
             Critical,
-            1.0,
-            300,
+            0.0,
+            0,
         ),
         (IpConflict, "Address in use twice", "Two cards use one address. Threshold: none.", Warning, 0.0, 0),
         (
@@ -267,10 +266,10 @@ const RULES: &[Row] = {
         (
             LoginLockout,
             "Sign-in locked",
-            "Too many failed sign-ins. Threshold: failures in the window.",
+            "Sign-in is locked after too many failures. Threshold: none.",
             Warning,
-            5.0,
-            900,
+            0.0,
+            0,
         ),
         (KeyCreated, "Key created", "Somebody made an API key. Threshold: none.", Info, 0.0, 0),
         (
@@ -328,6 +327,14 @@ const RULES: &[Row] = {
             Warning,
             0.0,
             0,
+        ),
+        (
+            ClockUnsynchronised,
+            "Clock not synchronised",
+            "The clock of the gateway was not set by a time server for the window. Threshold: none.",
+            Warning,
+            0.0,
+            600,
         ),
     ]
 };

@@ -67,7 +67,7 @@ impl Group for AlertWebhook {
     const NOUN: &'static str = "alert_webhook";
     const SECRETS: &'static [&'static str] = &["secret"];
     const SENT_SECRETS: &'static [&'static str] = Self::SECRETS;
-    const NEEDS: Option<Capability> = Some(Capability::Alerts);
+    const NEEDS: Option<Capability> = Some(Capability::AlertWebhooks);
 
     fn validate(&self, _: &State, problems: &mut Problems) {
         if !self.url.is_empty() {
