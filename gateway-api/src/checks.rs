@@ -3,7 +3,7 @@
 //! Services report their checks; this module adds those of the reconcile loop and of the tasks, and follows all of them
 //! over time.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gateway_core::compile::Finding as PlanFinding;
@@ -12,6 +12,7 @@ use gateway_ctl::service::Health;
 use gateway_ctl::supervise::Supervisor;
 use gateway_ctl::world::World;
 use jiff::Timestamp;
+use parking_lot::Mutex;
 
 /// Interval of the checks.
 pub const PERIOD: Duration = Duration::from_secs(2);
@@ -41,15 +42,11 @@ pub struct CheckResult {
 impl Checks {
     /// Returns the results of the last periodic check. Results that are too old are unknown: the daemon hangs.
     pub fn last(&self) -> Arc<[TrackedCheck]> {
-        match &self.lock().last {
+        match &self.0.lock().last {
             Some((at, last)) if at.elapsed() <= MAX_AGE => last.clone(),
             Some((_, last)) => last.iter().cloned().map(outdated).collect(),
             None => Arc::default(),
         }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -64,7 +61,7 @@ impl Checks {
     pub fn take(&self, reports: Vec<Health>, now: Timestamp) -> Vec<CheckResult> {
         let (checks, numbers): (Vec<Check>, Vec<_>) =
             reports.into_iter().map(|report| (report.check, (report.since, report.checks))).unzip();
-        let mut inner = self.lock();
+        let mut inner = self.0.lock();
         let (mut tracked, changes) = inner.history.track(checks, now);
         for (tracked, (since, _)) in tracked.iter_mut().zip(&numbers) {
             tracked.since = since.unwrap_or(tracked.since);
@@ -139,10 +136,10 @@ mod tests {
         let tracked = TrackedCheck { check, since: Timestamp::UNIX_EPOCH };
         let checks = Checks::default();
         assert!(checks.last().is_empty());
-        checks.lock().last = Some((Instant::now(), [tracked.clone()].into()));
+        checks.0.lock().last = Some((Instant::now(), [tracked.clone()].into()));
         assert_eq!(checks.last()[0].check.state, CheckState::Ok);
         let Some(past) = Instant::now().checked_sub(MAX_AGE + Duration::from_secs(1)) else { return };
-        checks.lock().last = Some((past, [tracked].into()));
+        checks.0.lock().last = Some((past, [tracked].into()));
         assert_eq!(checks.last()[0].check.state, CheckState::Unknown);
     }
 }

@@ -11,6 +11,7 @@ mod bluetooth;
 mod bridges;
 mod by_id;
 mod captive;
+mod captures;
 mod devices;
 mod dhcp;
 mod diagnostics;

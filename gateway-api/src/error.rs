@@ -5,6 +5,7 @@
 use std::fmt;
 
 use gateway_ctl::store::{self, CommitError, Pending, SafeError};
+use gateway_model::references::References;
 use gateway_model::{Attempt, EditError, Problems};
 use gateway_outbound::causes::with_causes;
 use http::StatusCode;
@@ -296,17 +297,7 @@ impl From<EditError> for ApiError {
                     .detail("reason", reason)
             }
             EditError::InUse { resource_type, id, attempt, references } => {
-                let message = if attempt == Attempt::Delete && references.firm == 0 {
-                    "Policies send traffic through it; with force=true it goes all the same, and they block or fall \
-                     back as their failure policy says."
-                } else if references.only_applied {
-                    "The applied policies still refer to it; apply the stored ones first."
-                } else if attempt == Attempt::Rename {
-                    "Other objects refer to it by its name, which it keeps as long as they do."
-                } else {
-                    "Other objects refer to it."
-                };
-                Self::new(Code::InUse, message)
+                Self::new(Code::InUse, in_use(attempt, &references))
                     .detail("resource_type", resource_type)
                     .detail("id", id.to_string())
                     .detail("references", json!(references))
@@ -343,6 +334,20 @@ impl From<EditError> for ApiError {
                 Self::precondition_failed(&format!("\"{current}\"")).detail("resource_type", resource_type)
             }
         }
+    }
+}
+
+/// Returns why an object that others refer to stays as it is.
+fn in_use(attempt: Attempt, references: &References) -> &'static str {
+    if attempt == Attempt::Delete && references.firm == 0 {
+        "Policies send traffic through it; with force=true it goes all the same, and they block or fall back as their \
+         failure policy says."
+    } else if references.only_applied {
+        "The applied policies still refer to it; apply the stored ones first."
+    } else if attempt == Attempt::Rename {
+        "Other objects refer to it by its name, which it keeps as long as they do."
+    } else {
+        "Other objects refer to it."
     }
 }
 

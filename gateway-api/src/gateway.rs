@@ -15,8 +15,10 @@ use gateway_ctl::services::alerts::Alerts;
 use gateway_ctl::services::backup;
 use gateway_ctl::services::bridges;
 use gateway_ctl::services::deadman::DeadManSwitch;
+use gateway_ctl::services::deliveries::{Deliveries, NotificationSource};
 use gateway_ctl::services::dns::DnsService;
 use gateway_ctl::services::extfilter;
+use gateway_ctl::services::mqtt_states::MqttStates;
 use gateway_ctl::services::storage;
 use gateway_ctl::store::{self, Store};
 use gateway_ctl::supervise::Supervisor;
@@ -59,6 +61,10 @@ pub struct Open {
     pub backup: Arc<backup::Service>,
     pub bridge_tests: Arc<bridges::Tests>,
     pub extfilter: Arc<extfilter::Service>,
+    /// Deliveries of alerts to receivers.
+    pub deliveries: Arc<Deliveries>,
+    /// States for an MQTT broker.
+    pub mqtt_states: Arc<MqttStates>,
     /// Conditions that services report.
     pub active_alerts: ActiveAlerts,
     /// Alerts that the rules make of them.
@@ -101,6 +107,22 @@ impl Open {
             tls.factory.clone(),
             endpoint_names.clone(),
         );
+        let source: Arc<dyn NotificationSource> = Arc::new(alerts.clone());
+        let deliveries = Deliveries::new(
+            store.clone(),
+            worlds.clone(),
+            &tls.factory,
+            endpoint_names.clone(),
+            source.clone(),
+        );
+        let mqtt_states = MqttStates::new(
+            store.clone(),
+            worlds.clone(),
+            handles.clone(),
+            &tls.factory,
+            endpoint_names.clone(),
+            source,
+        );
         services.start_all([backup.health(), storage::report(&store)]);
         Ok(Open {
             enforcement,
@@ -108,6 +130,8 @@ impl Open {
             names: None,
             deadman: DeadManSwitch::new(store.clone(), is_synchronised)?,
             backup,
+            deliveries,
+            mqtt_states,
             bridge_tests: Arc::default(),
             extfilter: extfilter::Service::new(
                 store.clone(),

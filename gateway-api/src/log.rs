@@ -46,7 +46,9 @@ fn filter(level: LogLevel) -> EnvFilter {
 #[cfg(test)]
 mod tests {
     use std::io;
-    use std::sync::{Arc, Mutex};
+    use std::sync::Arc;
+
+    use parking_lot::Mutex;
 
     use super::*;
 
@@ -55,7 +57,7 @@ mod tests {
 
     impl io::Write for Written {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().write(bytes)
+            self.0.lock().write(bytes)
         }
 
         fn flush(&mut self) -> io::Result<()> {
@@ -75,7 +77,7 @@ mod tests {
                 tracing::warn!(target: "boringtun::noise::timers", "HANDSHAKE(REKEY_TIMEOUT)");
                 tracing::error!(tunnel = "wg-a", "own line");
             });
-            let text = String::from_utf8(written.0.lock().unwrap().clone()).expect("text");
+            let text = String::from_utf8(written.0.lock().clone()).expect("text");
             assert_eq!(text.lines().count(), 1, "{level:?}: {text}");
             assert!(text.contains("own line"), "{level:?}: {text}");
         }

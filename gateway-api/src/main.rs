@@ -10,6 +10,7 @@ use clap::{Parser, Subcommand};
 use gateway_api::{config, daemon, initialise, log, preflight, user_command};
 use gateway_ctl::clock::SystemClock;
 use gateway_ctl::engine;
+use gateway_ctl::os::capture::child as capture_child;
 use gateway_ctl::store::{Error as StoreError, Store};
 use gateway_model::Role;
 use gateway_model::kinds::user::ROLES;
@@ -65,6 +66,9 @@ enum Command {
         #[command(subcommand)]
         command: Audit,
     },
+    /// Process of a packet capture, which the daemon starts.
+    #[command(hide = true)]
+    Capture,
 }
 
 #[derive(Subcommand)]
@@ -95,6 +99,9 @@ enum Audit {
 fn main() -> ExitCode {
     let Arguments { config: path, command } = Arguments::parse();
     let Some(command) = command else { return run_daemon(&path) };
+    if matches!(command, Command::Capture) {
+        return capture_child::run();
+    }
     match run_command(&path, command) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
@@ -187,6 +194,7 @@ fn run_command(path: &std::path::Path, command: Command) -> Result<bool> {
             Ok(true)
         }
         Command::Audit { command: Audit::Verify } => verify_audit(&config::load(path)?),
+        Command::Capture => unreachable!("it has run"),
     }
 }
 

@@ -21,7 +21,19 @@ pub fn list(api: &Arc<Api>, tls: Arc<Tls>, hangup: Signal) -> Vec<Service> {
     let files = tls::follow_files(known, tls.clone(), hangup);
     let mut services = vec![Service::vital("certificate_files", files)];
     let Gateway::Open(open) = &api.gateway else { return services };
-    let Open { store, worlds, names, backup, extfilter, enforcement, endpoint_names, alerts, .. } = open;
+    let Open {
+        store,
+        worlds,
+        names,
+        backup,
+        extfilter,
+        enforcement,
+        endpoint_names,
+        alerts,
+        deliveries,
+        mqtt_states,
+        ..
+    } = open;
     let followers = Followers { enforcement: enforcement.clone(), endpoint_names: endpoint_names.clone() };
     let filter = extfilter.clone();
     services.extend([
@@ -30,6 +42,8 @@ pub fn list(api: &Arc<Api>, tls: Arc<Tls>, hangup: Signal) -> Vec<Service> {
         }),
         alerts.service(worlds),
         Service::new("backups", backup, |backup| backup.follow()),
+        deliveries.service(),
+        mqtt_states.service(),
         Service::new("external_filter", extfilter, |filter| filter.follow())
             .releases(move || async move { filter.release().await }),
         Service::new(

@@ -2,7 +2,7 @@
 //! the gateway. `/observer` shows the status of both.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use gateway_core::facts::Facts;
@@ -10,6 +10,7 @@ use gateway_ctl::clock::SystemClock;
 use gateway_ctl::store::Store;
 use gateway_ctl::tls::{CertificateNames, CertificateStatus, Certificates, Factory, Origin, PqMode, Server};
 use gateway_model::settings::bootstrap::Bootstrap;
+use parking_lot::Mutex;
 use tokio::signal::unix::Signal;
 use tokio::task::JoinError;
 
@@ -35,7 +36,7 @@ impl Default for Tls {
 impl Tls {
     /// Applies the stored mode.
     pub fn adopt(&self, store: &Store) {
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = self.turn.lock();
         self.factory.set_mode(PqMode::of_setting(store.current().settings.get(PqMode::KEY)));
     }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use gateway_core::Compiled;
@@ -12,6 +12,7 @@ use gateway_core::gateway_verdict::PresentHost;
 use gateway_ctl::world::World;
 use gateway_model::State;
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
@@ -104,7 +105,7 @@ impl ViewCache {
     where
         O: Serialize + 'static,
     {
-        let view = self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(name).or_default().clone();
+        let view = self.0.lock().entry(name).or_default().clone();
         let mut view = view.lock().await;
         let world = world();
         if let Some(cached) = view.as_ref().filter(|cached| cached.inputs.cover(&world)) {

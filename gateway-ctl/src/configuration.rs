@@ -6,9 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use gateway_core::indexes::LegId;
 use gateway_core::network::{InterfaceSettings, LanIpv6Settings, Network, UplinkNumbers, UplinkSettings};
 use gateway_core::plan::VirtualLink;
 use gateway_core::wan_access::WanAccess;
@@ -21,6 +22,7 @@ use gateway_model::settings::{Bootstrap, Settings};
 use gateway_model::validated::Cidr;
 use gateway_model::{Revision, decode};
 use ipnet::IpNet;
+use parking_lot::Mutex;
 
 /// Sampling rate: the BPF programs report one of this many new flows.
 const SAMPLE_EVERY: u32 = 16;
@@ -66,7 +68,7 @@ impl Configuration {
 
     /// Returns the configuration in force with these stored settings. It is built once for each revision of them.
     pub fn with(&self, settings: &Settings) -> EffectiveConfiguration {
-        let mut last = self.last();
+        let mut last = self.0.last.lock();
         match &last.made {
             Some((revision, made)) if *revision == settings.revision() => made.clone(),
             _ => self.make(&mut last, settings),
@@ -74,8 +76,8 @@ impl Configuration {
     }
 
     /// Restores the indexes that uplinks have in the kernel. Used at the start, before a plan exists.
-    pub fn recall_uplinks(&self, numbers: &BTreeMap<String, u8>) {
-        let mut last = self.last();
+    pub fn recall_uplinks(&self, numbers: &BTreeMap<String, LegId>) {
+        let mut last = self.0.last.lock();
         *last = LastConfiguration::default();
         for (interface, number) in numbers {
             last.uplinks.recall(interface, *number);
@@ -122,11 +124,6 @@ impl Configuration {
             found.map(|(_, config)| config).unwrap_or_default()
         };
         is_uplink && of(settings) != of(&self.0.at_start)
-    }
-
-    /// Locks the cached configuration; a panic between two statements leaves it consistent.
-    fn last(&self) -> MutexGuard<'_, LastConfiguration> {
-        self.0.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -284,8 +281,12 @@ mod tests {
         let state = set(&state, "network.lan_iface", json!(["lan0", "lan1"]));
         let after = configuration.with(&state.settings);
         assert_eq!(after.network.lan, ["lan0", "lan1"]);
-        let uplinks: Vec<(u8, &str)> =
-            after.network.uplinks.iter().map(|uplink| (uplink.number, uplink.interface.as_str())).collect();
+        let uplinks: Vec<(u8, &str)> = after
+            .network
+            .uplinks
+            .iter()
+            .map(|uplink| (uplink.number.get(), uplink.interface.as_str()))
+            .collect();
         assert_eq!(uplinks, [(2, "wan1"), (1, "wan0")], "the number of wan0 is in flows");
         assert_eq!(after.network.uplinks[0].gateway, Some("192.0.2.1".parse().expect("an address")));
     }
@@ -373,8 +374,12 @@ mod tests {
     #[test]
     fn numbers_of_uplinks_in_the_kernel_are_kept_at_start() {
         let (configuration, state) = configuration("network: { wan_iface: wan1 }");
-        assert_eq!(configuration.with(&state.settings).network.uplinks[0].number, 1);
-        configuration.recall_uplinks(&[("wan0".to_owned(), 1), ("wan1".to_owned(), 2)].into());
-        assert_eq!(configuration.with(&state.settings).network.uplinks[0].number, 2);
+        assert_eq!(configuration.with(&state.settings).network.uplinks[0].number.get(), 1);
+        configuration.recall_uplinks(
+            &[("wan0", 1), ("wan1", 2)]
+                .map(|(name, number)| (name.to_owned(), LegId::new(number).expect("a leg")))
+                .into(),
+        );
+        assert_eq!(configuration.with(&state.settings).network.uplinks[0].number.get(), 2);
     }
 }

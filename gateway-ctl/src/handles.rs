@@ -5,9 +5,10 @@ use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 
 use crate::clock::SharedClock;
 
@@ -54,7 +55,7 @@ impl Handles {
     /// Returns the handle of this type.
     pub fn get<H: Handle>(&self) -> H {
         let Inner { state_dir, clock, open } = &*self.0;
-        let mut open = open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = open.lock();
         let opened = || -> Box<dyn Any + Send + Sync> { Box::new(H::open(state_dir, clock.now())) };
         let handle = open.entry(TypeId::of::<H>()).or_insert_with(opened);
         handle.downcast_ref::<H>().expect("a handle is entered under its own type").clone()
@@ -79,7 +80,7 @@ mod tests {
     fn a_handle_is_opened_once_and_is_the_same_for_all() {
         let handles = Handles::new(Path::new("/state"), SystemClock::shared());
         let (first, second) = (handles.get::<Folder>(), handles.clone().get::<Folder>());
-        assert_eq!(*first.0.lock().unwrap(), Path::new("/state"));
+        assert_eq!(*first.0.lock(), Path::new("/state"));
         assert!(Arc::ptr_eq(&first.0, &second.0));
     }
 }

@@ -10,6 +10,7 @@ pub mod answer_tap;
 pub mod backend;
 pub mod bpf;
 pub mod bridge_ports;
+pub mod capture;
 pub mod child_process;
 pub mod conntrack;
 pub mod dhcp6_socket;

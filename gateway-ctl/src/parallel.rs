@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 /// Runs work on all CPUs, and returns the results in the order of the items.
 pub fn in_parallel<T: Sync, O: Send>(items: &[T], work: impl Fn(&T) -> O + Sync) -> Vec<O> {
@@ -21,12 +22,12 @@ pub fn in_parallel<T: Sync, O: Send>(items: &[T], work: impl Fn(&T) -> O + Sync)
                     items.get(index).map(|item| (index, item))
                 } {
                     let out = work(item);
-                    done.lock().unwrap_or_else(PoisonError::into_inner).insert(index, out);
+                    done.lock().insert(index, out);
                 }
             });
         }
     });
-    done.into_inner().unwrap_or_else(PoisonError::into_inner).into_values().collect()
+    done.into_inner().into_values().collect()
 }
 
 #[cfg(test)]

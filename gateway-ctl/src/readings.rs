@@ -6,6 +6,7 @@ use gateway_common::wire::BlockKey;
 use gateway_core::dns::Name;
 use gateway_core::facts::Facts;
 use gateway_core::fqdn_cache::Key;
+use gateway_core::indexes::{LegId, PolicyIndex};
 use gateway_model::kinds::routing_policy::Hits;
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -56,14 +57,14 @@ impl DataplaneReader {
     }
 
     /// Returns packets and bytes of a policy, by policy index.
-    pub fn hits(&self, policy: u32) -> Hits {
+    pub fn hits(&self, policy: PolicyIndex) -> Hits {
         let Counters { packets, bytes } =
-            self.read(|programs| programs.policy_counters(policy)).unwrap_or_default();
+            self.read(|programs| programs.policy_counters(policy.0)).unwrap_or_default();
         Hits { packets, bytes }
     }
 
     /// Counts the flows with a packet in the last seconds, by policy index and leg.
-    pub fn flows_by_leg(&self, seconds: u32) -> Result<BTreeMap<(u32, u8), u64>, bpf::Error> {
+    pub fn flows_by_leg(&self, seconds: u32) -> Result<BTreeMap<(PolicyIndex, LegId), u64>, bpf::Error> {
         let Some(dataplane) = &self.0 else { return Ok(BTreeMap::new()) };
         // Not under the lock: the table may be large.
         dataplane.with(|programs| programs.flow_reader())?.flows_by_leg(seconds)

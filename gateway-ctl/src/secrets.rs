@@ -22,10 +22,11 @@ pub async fn open(secret: &Secret) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
+    use std::sync::Arc;
     use std::thread::{ThreadId, current};
 
     use gateway_model::secret::Open;
+    use parking_lot::Mutex;
     use zeroize::Zeroizing;
 
     use super::*;
@@ -34,7 +35,7 @@ mod tests {
 
     impl Open for SecretOpener {
         fn open(&self, sealed: &str) -> Option<Zeroizing<String>> {
-            self.0.lock().unwrap().push(current().id());
+            self.0.lock().push(current().id());
             Some(Zeroizing::new(sealed.to_uppercase()))
         }
     }
@@ -44,7 +45,7 @@ mod tests {
         let opener = Arc::new(SecretOpener(Mutex::default()));
         let secret = Secret::sealed("text", opener.clone());
         assert_eq!((open(&secret).await, open(&secret).await), ("TEXT", "TEXT"));
-        let threads = opener.0.lock().unwrap();
+        let threads = opener.0.lock();
         assert_eq!(threads.len(), 1);
         assert_ne!(threads[0], current().id());
     }

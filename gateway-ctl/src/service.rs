@@ -8,7 +8,7 @@ use std::fmt;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use gateway_core::facts::Facts;
@@ -16,6 +16,7 @@ use gateway_core::health::Check;
 use gateway_model::settings::groups::WipeLevel;
 use gateway_outbound::Resolver;
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use prometheus_client::registry::Registry;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -210,7 +211,15 @@ impl Services {
             Start::Vital(work) => Some(self.0.supervisor.vital(name.clone(), work)),
             Start::Idle => None,
         };
-        self.running().push(Running { name, task, contribution, health, measurement, erasure, release });
+        self.0.running.lock().push(Running {
+            name,
+            task,
+            contribution,
+            health,
+            measurement,
+            erasure,
+            release,
+        });
     }
 
     pub fn start_all(&self, services: impl IntoIterator<Item = Service>) {
@@ -218,12 +227,12 @@ impl Services {
     }
 
     pub fn names(&self) -> Vec<TaskName> {
-        self.running().iter().map(|service| service.name.clone()).collect()
+        self.0.running.lock().iter().map(|service| service.name.clone()).collect()
     }
 
     /// Adds the contributions of the services to the facts.
     pub fn contribute(&self, facts: &mut Facts) {
-        for contribution in self.running().iter().filter_map(|service| service.contribution.as_ref()) {
+        for contribution in self.0.running.lock().iter().filter_map(|service| service.contribution.as_ref()) {
             contribution(facts);
         }
     }
@@ -231,7 +240,7 @@ impl Services {
     /// Returns the health reports of the services.
     pub async fn health(&self) -> Vec<Health> {
         let checks: Vec<HealthCheck> =
-            self.running().iter().filter_map(|service| service.health.clone()).collect();
+            self.0.running.lock().iter().filter_map(|service| service.health.clone()).collect();
         let mut all = Vec::new();
         for check in checks {
             all.extend(check().await);
@@ -242,14 +251,16 @@ impl Services {
     /// Adds the measurements of the services.
     pub fn measure(&self, registry: &mut Registry) {
         let measurements: Vec<Measurement> =
-            self.running().iter().filter_map(|service| service.measurement.clone()).collect();
+            self.0.running.lock().iter().filter_map(|service| service.measurement.clone()).collect();
         measurements.iter().for_each(|measurement| measurement(registry));
     }
 
     /// Makes each service erase what it keeps. Continues after a failure and returns the first error.
     pub async fn erase(&self, level: WipeLevel) -> io::Result<()> {
         let owners: Vec<(TaskName, Erasure)> = self
-            .running()
+            .0
+            .running
+            .lock()
             .iter()
             .filter_map(|service| Some((service.name.clone(), service.erasure.clone()?)))
             .collect();
@@ -266,13 +277,13 @@ impl Services {
     /// Aborts the tasks at once and keeps the resources of the services.
     pub fn abort(&self) {
         self.supervisor().stop();
-        self.running().iter().filter_map(|service| service.task.as_ref()).for_each(JoinHandle::abort);
+        self.0.running.lock().iter().filter_map(|service| service.task.as_ref()).for_each(JoinHandle::abort);
     }
 
     /// Ends all services, the newest first. Returns when each has released its resources.
     pub async fn end(&self) {
         self.abort();
-        let running = std::mem::take(&mut *self.running());
+        let running = std::mem::take(&mut *self.0.running.lock());
         for Running { task, release, .. } in running.into_iter().rev() {
             if let Some(task) = task {
                 // The task was aborted or has completed; both are fine.
@@ -282,11 +293,6 @@ impl Services {
                 release().await;
             }
         }
-    }
-
-    /// Locks the list; a panic between two statements leaves it consistent.
-    fn running(&self) -> MutexGuard<'_, Vec<Running>> {
-        self.0.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -301,7 +307,7 @@ mod tests {
     fn noted(notes: &Arc<Mutex<Vec<&'static str>>>, name: &'static str) -> Service {
         let notes = notes.clone();
         Service::new(name, &(), |()| std::future::pending()).releases(move || async move {
-            notes.lock().unwrap().push(name);
+            notes.lock().push(name);
         })
     }
 
@@ -311,7 +317,7 @@ mod tests {
         services.start_all(["first", "second", "third"].map(|name| noted(&notes, name)));
         assert_eq!(services.names(), ["first", "second", "third"]);
         services.end().await;
-        assert_eq!(*notes.lock().unwrap(), ["third", "second", "first"]);
+        assert_eq!(*notes.lock(), ["third", "second", "first"]);
         assert_eq!((services.names().len(), services.supervisor().report().len()), (0, 0));
     }
 
@@ -322,7 +328,7 @@ mod tests {
         let starts = Arc::new(Mutex::new(0));
         let counted = starts.clone();
         services.start(Service::new("publisher", &receiver, move |mut receiver| {
-            *counted.lock().unwrap() += 1;
+            *counted.lock() += 1;
             async move { while receiver.changed().await.is_ok() {} }
         }));
         tokio::task::yield_now().await;
@@ -331,7 +337,7 @@ mod tests {
         services.supervisor().stop();
         drop(sender);
         tokio::time::sleep(Duration::from_secs(120)).await;
-        assert_eq!((publisher.failure(), *starts.lock().unwrap()), (None, 1));
+        assert_eq!((publisher.failure(), *starts.lock()), (None, 1));
         services.end().await;
     }
 
@@ -341,7 +347,7 @@ mod tests {
         let runs = Arc::new(Mutex::new(0));
         services.start(Service::new("watcher", &runs, |runs| async move {
             let run = {
-                let mut runs = runs.lock().unwrap();
+                let mut runs = runs.lock();
                 *runs += 1;
                 *runs
             };
@@ -351,7 +357,7 @@ mod tests {
         tokio::time::sleep(Duration::from_secs(5)).await;
         let health = &services.supervisor().report()["watcher"];
         assert_eq!((health.failure.as_deref(), health.starts), (Some("it has panicked: broken"), 2));
-        assert_eq!(*runs.lock().unwrap(), 2);
+        assert_eq!(*runs.lock(), 2);
     }
 
     #[tokio::test(start_paused = true)]

@@ -13,6 +13,7 @@ mod file;
 mod load;
 mod migrate;
 mod node_id;
+mod notification_outbox;
 mod open;
 mod open_file;
 mod passphrase_rotation;
@@ -29,10 +30,11 @@ mod vault;
 mod wipe;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use gateway_model::State;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::clock::SharedClock;

@@ -14,13 +14,14 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use gateway_outbound::backoff::Backoff;
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::Instant;
@@ -80,7 +81,7 @@ struct Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        let mut tasks = self.supervisor.tasks();
+        let mut tasks = self.supervisor.0.tasks.lock();
         if tasks.get(&self.name).is_some_and(|entry| entry.registration == self.number) {
             tasks.remove(&self.name);
         }
@@ -252,7 +253,7 @@ impl Supervisor {
     /// Records the health of a component that has no task. `failure` is the reason why it does not work.
     pub fn note(&self, name: &str, failure: Option<String>) {
         let now = self.0.clock.now();
-        let mut tasks = self.tasks();
+        let mut tasks = self.0.tasks.lock();
         if !tasks.contains_key(name) {
             let health = TaskHealth { failure: None, since: now, starts: 1 };
             tasks.insert(name.to_owned().into(), Entry { health, registration: 0 });
@@ -264,18 +265,18 @@ impl Supervisor {
     }
 
     pub fn report(&self) -> BTreeMap<TaskName, TaskHealth> {
-        self.tasks().iter().map(|(name, entry)| (name.clone(), entry.health.clone())).collect()
+        self.0.tasks.lock().iter().map(|(name, entry)| (name.clone(), entry.health.clone())).collect()
     }
 
     /// Returns the name and the failure of the first unhealthy task.
     pub fn failure(&self) -> Option<String> {
-        let tasks = self.tasks();
+        let tasks = self.0.tasks.lock();
         tasks.iter().find_map(|(name, task)| Some(format!("{name}: {}", task.health.failure.as_ref()?)))
     }
 
     fn started(&self, name: &TaskName, registration: u64) {
         let now = self.0.clock.now();
-        let mut tasks = self.tasks();
+        let mut tasks = self.0.tasks.lock();
         let health = TaskHealth { failure: None, since: now, starts: 0 };
         let task = tasks.entry(name.clone()).or_insert(Entry { health: health.clone(), registration });
         if task.registration != registration {
@@ -294,10 +295,6 @@ impl Supervisor {
     fn died(&self, name: &str, failure: String) {
         tracing::error!(task = name, %failure, "task of the daemon died");
         self.note(name, Some(failure));
-    }
-
-    fn tasks(&self) -> MutexGuard<'_, BTreeMap<TaskName, Entry>> {
-        self.0.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -4,14 +4,18 @@
 //! Established sessions keep their negotiated parameters; every session that begins after a change of the mode obeys
 //! the new mode. No ticket outlives its mode, because each change starts with empty ticket stores.
 //!
-//! Decision 0080 says why.
+//! Libraries keep configurations in pools. Client key exchanges therefore ask the factory again on completion, so a pooled
+//! configuration cannot negotiate a group that the mode now forbids; the same wrapper records the negotiated group of
+//! each named client. An unreadable stored mode counts as `required`. While the store itself is unreadable the default
+//! applies, so that the API can report it. SSH has key exchanges of its own: `required` leaves only the hybrid one, and
+//! `/pq-crypto` reports TLS only.
 
+mod authorities;
 mod certificate;
 mod client;
 mod error;
 mod factory;
 mod key_exchange;
-mod lock;
 mod mode;
 mod posture;
 mod self_signed;
@@ -21,6 +25,7 @@ use std::sync::Arc;
 
 use rustls::server::ResolvesServerCert;
 
+pub use authorities::with_authorities;
 pub use certificate::{Certificates, Origin, Status as CertificateStatus};
 pub use client::Client;
 pub use error::{Error, explain};

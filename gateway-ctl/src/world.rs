@@ -9,7 +9,7 @@ pub mod live;
 pub mod reports;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use gateway_core::compile::{Input, compile};
@@ -21,6 +21,7 @@ use gateway_core::{Compiled, plan};
 use gateway_model::State;
 use gateway_model::settings::Bootstrap;
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 pub use live::Live;
@@ -159,7 +160,7 @@ impl Worlds {
         if published.attached.is_some() && published.state.revision == state.revision {
             return World { now, ..World::clone(&published) };
         }
-        let mut ahead = lock(&self.ahead);
+        let mut ahead = self.ahead.lock();
         let made = ahead.take().filter(|made| made.is_of(&state, &published.facts) && made.holds_at(now));
         let compiled = made.map(|made| made.compiled).unwrap_or_default();
         let EffectiveConfiguration { config, network } = self.configuration.with(&state.settings);
@@ -185,7 +186,7 @@ impl Worlds {
 
     /// Registers the hook that is called before a plan with a changed dataplane goes live.
     pub fn on_before_activate(&self, hook: impl Fn(&World) + Send + 'static) {
-        lock(&self.reported).1 = Some(Box::new(hook));
+        self.reported.lock().1 = Some(Box::new(hook));
     }
 
     /// Returns the domains of the plan that is live or about to go live.
@@ -221,7 +222,7 @@ impl Compile for Worlds {
             let (live, compiled) = (compiled.clone(), Arc::new(OnceLock::from(compiled)));
             *world = World { state, config, network, facts, now, live, compiled, ..World::clone(world) };
         });
-        let mut reported = lock(&self.reported);
+        let mut reported = self.reported.lock();
         let (last, hook) = &mut *reported;
         if *last != plan.dataplane {
             if last.domains != plan.dataplane.domains {
@@ -238,11 +239,6 @@ impl Compile for Worlds {
     fn finished(&self, status: &Arc<Status>) {
         self.publish(|world| world.status = status.clone());
     }
-}
-
-/// Locks a mutex; its value is consistent between calls.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The daemon under test in the gateway's namespace: configuration, process and REST API.
 
 use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -344,6 +345,21 @@ impl Api {
     /// Returns the body of the answer to a GET as text, whatever its status and type.
     pub fn text(&self, path: &str) -> Result<String> {
         Ok(String::from_utf8_lossy(&self.exchange("GET", path, None)?.body).into_owned())
+    }
+
+    /// Returns the body of the answer to a GET, whatever its status and type.
+    pub fn bytes(&self, path: &str) -> Result<Vec<u8>> {
+        Ok(self.exchange("GET", path, None)?.body)
+    }
+
+    /// Returns the lines of the answer to a GET that are JSON, as they come.
+    pub fn json_lines(&self, path: &str) -> Result<impl Iterator<Item = Value> + use<>> {
+        let connect = || TcpStream::connect_timeout(&API, ANSWER);
+        let mut connection = self.entrance.within(connect).context("connect to the API")?;
+        connection.set_read_timeout(Some(ANSWER)).context("connection")?;
+        write!(connection, "GET /api/v1{path} HTTP/1.1\r\nHost: {API}\r\nConnection: close\r\n\r\n")?;
+        let lines = BufReader::new(connection).lines().map_while(Result::ok);
+        Ok(lines.filter_map(|line| serde_json::from_str(&line).ok()).filter(Value::is_object))
     }
 
     fn exchange(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Response> {

@@ -5,6 +5,7 @@
 
 mod bytes;
 mod captive_answer;
+mod captured_packet;
 mod client_hello;
 mod dhcp4;
 mod dhcp6;
@@ -33,6 +34,7 @@ use gateway_model::settings::bootstrap;
 use gateway_model::{ovpn as openvpn, wgconf};
 
 pub use captive_answer::captive_answer;
+pub use captured_packet::captured_packet;
 pub use client_hello::client_hello;
 pub use dhcp_report::dhcp_report;
 pub use dhcp4::dhcp4;
@@ -53,8 +55,9 @@ pub struct Target {
     pub words: &'static [&'static [u8]],
 }
 
-pub const TARGETS: [Target; 17] = [
+pub const TARGETS: [Target; 18] = [
     Target { name: "packet", run: packet, words: mutation::PACKET },
+    Target { name: "captured_packet", run: captured_packet, words: mutation::CAPTURED_PACKET },
     Target { name: "client_hello", run: client_hello, words: mutation::CLIENT_HELLO },
     Target { name: "quic_initial", run: quic_initial, words: mutation::QUIC_INITIAL },
     Target { name: "router_advertisement", run: router_advertisement, words: mutation::ROUTER_ADVERTISEMENT },

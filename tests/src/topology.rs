@@ -9,15 +9,13 @@
 //! Everything has IPv6 too. The gateway itself routes nothing. Routing is the task of the daemon, or of
 //! [`Topology::forward_plainly`] for tests of the harness and for controls.
 
-use std::cell::Cell;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::num::NonZeroUsize;
-use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
 use crate::netns::{Namespace, Prefix};
+use crate::network_permit::NetworkPermit;
 use crate::services::Services;
 use crate::tap::{Rules, Tap};
 use crate::wait::wait_for;
@@ -101,13 +99,13 @@ pub struct Topology {
     pub gateway: Namespace,
     pub lan: Namespace,
     pub internet: Namespace,
-    _room: Room,
+    _permit: NetworkPermit,
 }
 
 impl Topology {
-    /// Builds the network. At most two exist at a time in one process; a third waits.
+    /// Builds the network when there is a permit for it.
     pub fn build() -> Result<Self> {
-        let room = Room::take();
+        let permit = NetworkPermit::take()?;
         let prefix = Prefix::unique()?;
         let lan = Namespace::create(&prefix, "lan")?;
         let gateway = Namespace::create(&prefix, "gateway")?;
@@ -120,7 +118,19 @@ impl Topology {
         let services = Services::start(&internet, &servers)?;
         let exit_a = build_exit(&prefix, &internet, EXIT_A, Ipv4Addr::new(198, 51, 100, 6))?;
         let exit_b = build_exit(&prefix, &internet, EXIT_B, Ipv4Addr::new(198, 51, 100, 9))?;
-        Ok(Self { prefix, tap, services, exit_a, exit_b, laptop, tv, gateway, lan, internet, _room: room })
+        Ok(Self {
+            prefix,
+            tap,
+            services,
+            exit_a,
+            exit_b,
+            laptop,
+            tv,
+            gateway,
+            lan,
+            internet,
+            _permit: permit,
+        })
     }
 
     /// Makes the gateway an ordinary router with masquerade, as without the daemon: everything leaks.
@@ -255,42 +265,4 @@ fn build_exit(prefix: &Prefix, internet: &Namespace, place: Place, next: Ipv4Add
         place.v4, place.v6
     ))?;
     Exit::new(namespace, prefix, place).with_context(|| format!("start {label}"))
-}
-
-/// Permit for the networks of one test. Tests wait more than they compute, so there is one permit more than there are
-/// processors.
-#[derive(Debug)]
-struct Room {
-    /// A test that holds a permit takes none for its second network. Otherwise tests could wait for each other forever.
-    taken: bool,
-}
-
-static TAKEN: Mutex<usize> = Mutex::new(0);
-static FREED: Condvar = Condvar::new();
-
-thread_local! {
-    static HAS_ROOM: Cell<bool> = const { Cell::new(false) };
-}
-
-impl Room {
-    fn take() -> Self {
-        if HAS_ROOM.replace(true) {
-            return Self { taken: false };
-        }
-        let most = std::thread::available_parallelism().map_or(1, NonZeroUsize::get) + 1;
-        let taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut taken = FREED.wait_while(taken, |n| *n >= most).unwrap_or_else(PoisonError::into_inner);
-        *taken += 1;
-        Self { taken: true }
-    }
-}
-
-impl Drop for Room {
-    fn drop(&mut self) {
-        if self.taken {
-            HAS_ROOM.set(false);
-            *TAKEN.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
-            FREED.notify_one();
-        }
-    }
 }

@@ -2,11 +2,13 @@
 //!
 //! Every test has its own network and daemon. Needs root, and `gatewayd` beside the test program or in `GATEWAYD_BIN`.
 
+mod alert_delivery;
 mod alerts;
 mod alerts_of_gateway;
 mod allowed_ips;
 mod bridges;
 mod captive;
+mod captures;
 mod classes;
 mod clients;
 mod confined;

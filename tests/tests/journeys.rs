@@ -146,6 +146,11 @@ fn blocking_is_paused_and_resumed_on_the_overview() -> Result<()> {
 }
 
 #[test]
+fn a_device_is_kept_from_a_service_and_searches_safely() -> Result<()> {
+    run("services", Start::LivedIn)
+}
+
+#[test]
 fn of_many_devices_pages_draw_only_what_is_in_view() -> Result<()> {
     let _alone = PROCESSORS.write().unwrap_or_else(PoisonError::into_inner);
     walk("many", Start::LivedIn)

@@ -1,6 +1,7 @@
 //! Tests of the daemon's components against this machine's kernel. They need root and fail without it.
 
 mod answers;
+mod capture_summaries;
 mod captures;
 pub mod differential;
 mod dns_filter;

@@ -3,6 +3,7 @@
 //! Each module is a suite of `cargo xtask test`, in its own process.
 
 mod backup;
+mod deliveries;
 mod dns_stress;
 mod e2e;
 mod harness;

@@ -21,11 +21,20 @@ pub fn cargo() -> Command {
     interactive(Command::new(cargo_program()))
 }
 
-/// Returns the same cargo at the lowest priority of the scheduler.
-pub fn background_cargo() -> Command {
-    let mut command = Command::new("nice");
-    command.args(["-n", "19"]).arg(cargo_program());
-    interactive(command)
+/// Returns the command at the lowest priority of the scheduler.
+pub fn in_background(command: &Command) -> Command {
+    let mut nice = Command::new("nice");
+    nice.args(["-n", "19"]).arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => nice.env(name, value),
+            None => nice.env_remove(name),
+        };
+    }
+    if let Some(folder) = command.get_current_dir() {
+        nice.current_dir(folder);
+    }
+    nice
 }
 
 fn cargo_program() -> OsString {
@@ -131,4 +140,16 @@ pub fn lock(name: &str) -> Result<File> {
         file.lock().with_context(|| format!("cannot lock {}", path.display()))?;
     }
     Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_in_the_background_has_its_arguments_its_environment_and_the_lowest_priority() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo $(nice) \"$NAME\" $(pwd)"]).env("NAME", "a b").current_dir("/");
+        assert_eq!(output(&mut in_background(&command)).unwrap().trim(), "19 a b /");
+    }
 }

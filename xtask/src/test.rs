@@ -1,32 +1,29 @@
-//! `cargo xtask test`: runs every suite in order and prints a table and a summary line at the end.
-//!
-//! Every command names the whole workspace and at least one test target. Cargo selects the features of dependencies by
-//! packages and targets, so with other selections most dependencies were built three times.
+//! `cargo xtask test`: runs every suite and prints a table and a summary line at the end.
 
+mod build;
 mod durations;
 mod failures;
 mod flaky;
 mod modules;
 pub mod report;
+mod schedule;
 mod suites;
 mod supervise;
 
 use std::{
-    collections::BTreeSet,
     fs, io,
     path::{Path, PathBuf},
     process::{Command, ExitCode},
     sync::atomic::{AtomicUsize, Ordering},
-    thread::{self, ScopedJoinHandle},
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
-use crate::{metadata::Metadata, paths, prepare::prepare, process, progress::elapsed, setup::Need, tidy, ui};
+use crate::{paths, process, progress::elapsed, tidy, ui};
 use durations::Durations;
 use report::{Counts, Report, Row};
-use suites::{Place, Quick, SUITES, Suite, Targets, Work};
+use suites::{Lane, Quick, SUITES, Suite, Targets, Work};
 use supervise::Outcome;
 
 #[derive(clap::Args)]
@@ -50,6 +47,10 @@ const LONG: [(&str, &str); 4] = [
     ("GATEWAY_DHCP_KILLS", "200"),
 ];
 
+/// Variable of the tests, and its value while suites run at the same time: deadlines that pass on busy processors stretch
+/// by this factor (`tests/src/wait.rs`).
+const DEADLINE_FACTOR: (&str, &str) = ("GATEWAY_TEST_DEADLINE_FACTOR", "3");
+
 impl Options {
     fn chosen(&self) -> Vec<&'static Suite> {
         let wanted = |suite: &&Suite| match (self.quick, self.only.is_empty()) {
@@ -68,19 +69,21 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         process::require_root("some suites make network namespaces and load kernel programs")?;
     }
     let mut report = Report::default();
-    match before(&mut report, &chosen) {
+    match build::run(&mut report, &chosen) {
         Some((daemon, targets)) => {
             let run = Run {
                 options,
                 daemon,
                 targets,
                 count: chosen.len(),
+                is_shared: schedule::is_shared(&chosen),
                 started: AtomicUsize::new(0),
                 durations: Durations::read(),
             };
             let flaky = paths::flaky_tests();
             remove_old(&flaky)?;
-            run_suites(&chosen, &mut report, &|suite| run.suite(suite));
+            let rows = schedule::run(&chosen, &|suite| run.suite(suite));
+            rows.into_iter().for_each(|row| report.add(row));
             flaky::excuse(&mut report, &flaky, |suite, test| run.passes_alone(suite, test));
             if !options.quick && !options.long {
                 keep_durations(run.durations, &report);
@@ -90,39 +93,6 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     }
     print!("{report}");
     Ok(if report.passed() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// Runs each suite by its schedule.
-fn run_suites(chosen: &[&'static Suite], report: &mut Report, run: &(impl Fn(&Suite) -> Row + Sync)) {
-    let (parallel, in_order): (Vec<&Suite>, Vec<&Suite>) =
-        chosen.iter().partition(|suite| matches!(suite.place, Place::Beside | Place::Background));
-    let (beside, mut background): (Vec<&Suite>, Vec<&Suite>) =
-        parallel.into_iter().partition(|suite| suite.place == Place::Beside);
-    thread::scope(|scope| {
-        let spawn = |suite| scope.spawn(move || run(suite));
-        let mut running: Vec<_> = beside.into_iter().map(spawn).collect();
-        let mut alone = false;
-        for suite in in_order {
-            let is_alone = suite.place == Place::Alone;
-            if alone != is_alone {
-                join(&mut running, report);
-                alone = is_alone;
-                if alone {
-                    running = background.drain(..).map(spawn).collect();
-                }
-            }
-            report.add(run(suite));
-        }
-        // Without a suite that runs alone, the background ones have not started.
-        running.extend(background.drain(..).map(spawn));
-        join(&mut running, report);
-    });
-}
-
-fn join(running: &mut Vec<ScopedJoinHandle<'_, Row>>, report: &mut Report) {
-    for row in running.drain(..) {
-        report.add(row.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-    }
 }
 
 fn announce(chosen: &[&Suite]) {
@@ -136,77 +106,14 @@ fn announce(chosen: &[&Suite]) {
     );
 }
 
-/// Returns the daemon to test and the existing test targets.
-fn before(report: &mut Report, chosen: &[&Suite]) -> Option<(PathBuf, Targets)> {
-    step(report, "setup", || prepare(Need::Test))?;
-    let targets = step(report, "targets", known_targets)?;
-    // Before the daemon, which embeds it.
-    step(report, "dashboard", ui::ensure_built)?;
-    if chosen.iter().any(|suite| suite.name == "openapi") {
-        // A generated client uses its packages.
-        step(report, "packages", ui::ensure_packages)?;
-    }
-    let daemon = step(report, "build", || build(chosen, &targets))?;
-    Some((daemon, targets))
-}
-
-/// Runs a prerequisite of the suites. Its failure counts as one failed test.
-fn step<T>(report: &mut Report, name: &'static str, work: impl FnOnce() -> Result<T>) -> Option<T> {
-    println!("\n== {name}");
-    let start = Instant::now();
-    let (counts, value, problem) = match work() {
-        Ok(value) => (Counts::default(), Some(value), None),
-        Err(error) => (Counts { failed: 1, ..Counts::default() }, None, Some(format!("{error:#}"))),
-    };
-    report.add(Row {
-        name,
-        counts,
-        time: start.elapsed(),
-        failures: Vec::new(),
-        is_complete: false,
-        problem,
-    });
-    value
-}
-
-/// Builds the daemon and the selected tests. Builds are always for the whole workspace and with tests, here and in the
-/// suites: otherwise cargo would select other features of dependencies and rebuild most of them.
-fn build(chosen: &[&Suite], targets: &Targets) -> Result<PathBuf> {
-    let mut command = process::cargo();
-    command.args(["build", "--workspace", "--lib", "--bins"]);
-    if chosen.iter().any(|suite| suite.work == Work::Units) {
-        // In one call: the link steps of large crates, which use one processor, overlap with other work.
-        command.arg("--tests");
-    } else {
-        let suites = chosen.iter().filter_map(|suite| match suite.work {
-            Work::Module(target) => Some(target),
-            Work::Dashboard | Work::Tidy | Work::Units => None,
-        });
-        let targets: BTreeSet<&str> = targets.others.iter().map(String::as_str).chain(suites).collect();
-        for target in targets {
-            command.args(["--test", target]);
-        }
-    }
-    process::build("the daemon and the tests", &mut command)?;
-    Ok(Metadata::of_workspace()?.target_directory()?.join("debug/gatewayd"))
-}
-
-/// Returns the test targets after a check that each of their modules has its suite.
-fn known_targets() -> Result<Targets> {
-    let targets = suites::targets()?;
-    let problems = modules::problems(&targets.ours)?;
-    if !problems.is_empty() {
-        bail!("{}", problems.join("\n"));
-    }
-    Ok(targets)
-}
-
 /// A run of the selected suites.
 struct Run<'a> {
     options: &'a Options,
     daemon: PathBuf,
     targets: Targets,
     count: usize,
+    /// Suites run at the same time.
+    is_shared: bool,
     started: AtomicUsize,
     durations: Durations,
 }
@@ -219,29 +126,31 @@ impl Run<'_> {
         println!("\n== {} ({number} of {}{usual}): {}", suite.name, self.count, suite.what);
         let start = Instant::now();
         // Lines of two suites may be interleaved.
-        let mark = match suite.place {
-            Place::Beside | Place::Background => format!("{}: ", suite.name),
-            Place::InTurn | Place::Alone => String::new(),
-        };
-        let outcome = match suite.work {
-            Work::Dashboard => {
-                ui::verify().map(|(counts, problem)| Outcome { counts, problem, ..Outcome::default() })
-            }
-            Work::Tidy => run_tidy(),
-            Work::Units | Work::Module(_) => {
-                self.supervise(suite, command(suite, self.options.quick, &self.targets), &mark)
-            }
-        };
+        let mark = if self.is_shared { format!("{}: ", suite.name) } else { String::new() };
+        let outcome =
+            match suite.work {
+                Work::Dashboard => ui::verify(suite.lane == Lane::Background)
+                    .map(|(counts, problem)| Outcome { counts, problem, ..Outcome::default() }),
+                Work::Tidy => run_tidy(),
+                Work::Units | Work::Module(_) => {
+                    let mut command = command(suite, self.options.quick, &self.targets);
+                    if self.is_shared {
+                        command.env(DEADLINE_FACTOR.0, DEADLINE_FACTOR.1);
+                    }
+                    self.supervise(suite, command, &mark)
+                }
+            };
         let outcome = outcome
             .unwrap_or_else(|error| Outcome { problem: Some(format!("{error:#}")), ..Outcome::default() });
-        let Outcome { mut counts, failures, is_complete, mut problem } = outcome;
+        let Outcome { mut counts, failures, is_complete, mut problem, processor } = outcome;
         if problem.is_none() && counts.passed + counts.failed == 0 {
             problem = Some("no test was run".to_owned());
         }
         if problem.is_some() && counts.failed == 0 {
             counts.failed = 1;
         }
-        Row { name: suite.name, counts, time: start.elapsed(), failures, is_complete, problem }
+        let processor = (processor > Duration::ZERO).then_some(processor);
+        Row { name: suite.name, counts, time: start.elapsed(), processor, failures, is_complete, problem }
     }
 
     /// Runs one test of a suite while nothing else runs.
@@ -292,9 +201,9 @@ fn lengthen(command: &mut Command, limit: Duration) -> Duration {
 }
 
 fn command(suite: &Suite, quick: bool, targets: &Targets) -> Command {
-    let cargo = match suite.place {
-        Place::Background => process::background_cargo(),
-        Place::InTurn | Place::Alone | Place::Beside => process::cargo(),
+    let cargo = match suite.lane {
+        Lane::Background => process::in_background(&process::cargo()),
+        Lane::Networks | Lane::Processors | Lane::Alone => process::cargo(),
     };
     let mut command = programs(cargo, suite, targets);
     match (suite.work, suite.quick) {

@@ -38,7 +38,7 @@ pub fn run(options: &Options) -> Result<()> {
         println!("ui: ui/dist is up to date, and has passed its checks and tests");
         return first_page();
     }
-    let (counts, problem) = verify()?;
+    let (counts, problem) = verify(false)?;
     ensure!(counts.failed == 0, "{} tests of the dashboard failed", counts.failed);
     problem.map_or(Ok(()), |problem| bail!(problem))
 }
@@ -49,12 +49,17 @@ pub fn ensure_built() -> Result<()> {
     build()
 }
 
+/// Reports whether `ui/dist` is built from the current sources.
+pub fn is_built() -> Result<bool> {
+    Record::built().confirms()
+}
+
 /// Builds the dashboard if necessary, and runs all its checks and tests. Returns the counts of the tests, and the failure
-/// beside failed tests if any.
-pub fn verify() -> Result<(Counts, Option<String>)> {
+/// beside failed tests if any. Runs them at the lowest priority if other work is more urgent.
+pub fn verify(in_background: bool) -> Result<(Counts, Option<String>)> {
     let _lock = process::lock("ui")?;
     build()?;
-    let npm = node::ensure()?;
+    let npm = node::ensure()?.at_lowest_priority(in_background);
     let sources = Record::verified().sources()?;
     let checks = [("licences", licenses()), ("size", first_page()), ("check", npm.script("check", &[]))];
     let mut problems: Vec<String> = checks

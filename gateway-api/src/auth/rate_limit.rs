@@ -11,10 +11,10 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use gateway_model::Id;
+use parking_lot::Mutex;
 use uuid::Uuid;
 
 /// Sustained rate per second, and burst size.
@@ -133,12 +133,12 @@ impl Limits {
             QuotaOwner::Address(_) => &self.addresses,
             QuotaOwner::Session(_) | QuotaOwner::Key(_) | QuotaOwner::ConfiguredKey(_) => &self.credentials,
         };
-        buckets.lock().unwrap_or_else(PoisonError::into_inner).take((payer, usage), payer.rate(usage), now)
+        buckets.lock().take((payer, usage), payer.rate(usage), now)
     }
 
     /// Returns the number of unrecorded refusals before this one, if this one may be recorded.
     pub fn may_record_denial(&self, payer: Option<QuotaOwner>, now: Duration) -> Option<u64> {
-        let mut denials = self.denials.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut denials = self.denials.lock();
         let one = payer.is_none_or(|payer| denials.each.take(payer, DENIALS_OF_ONE, now).is_ok());
         if one && denials.all.take((), DENIALS_OF_ALL, now).is_ok() {
             return Some(std::mem::take(&mut denials.unrecorded));

@@ -9,9 +9,9 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use gateway_model::Secret;
+use parking_lot::Mutex;
 use subtle::ConstantTimeEq;
 
 const FILE: &str = "setup-code";
@@ -57,14 +57,14 @@ impl SetupCode {
 
     /// Reports whether this is the code. Ignores dashes and case.
     pub fn fits(&self, given: &Secret) -> bool {
-        let code = self.code.lock().unwrap_or_else(PoisonError::into_inner);
+        let code = self.code.lock();
         let Some(code) = code.as_ref() else { return false };
         bare(given.expose()).as_bytes().ct_eq(bare(code.expose()).as_bytes()).into()
     }
 
     /// Discards the code after use.
     pub fn discard(&self) {
-        *self.code.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.code.lock() = None;
         if let Some(path) = &self.path {
             remove(path);
         }

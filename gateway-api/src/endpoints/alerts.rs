@@ -1,4 +1,4 @@
-//! Audit log, alerts and their rules, and the endpoints of webhooks and anomalies that this version does not implement.
+//! Audit log, alerts with their rules and receivers, and the endpoints of anomalies that this version does not implement.
 
 use gateway_core::alerts::{Alert, AlertStatus};
 use gateway_ctl::services::alerts::{Alerts, RequestError};
@@ -7,7 +7,7 @@ use gateway_model::Id;
 use gateway_model::capability::Capability;
 use gateway_model::kinds::AlertRule;
 use gateway_model::kinds::alert_rule::AlertKind;
-use gateway_model::settings::groups::{AlertWebhook, Severity};
+use gateway_model::settings::groups::{AlertEmail, AlertMqtt, AlertWebhook, Severity};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -19,13 +19,18 @@ use crate::error::{ApiError, Code};
 use crate::query::parameters::{Before, Limit};
 use crate::reply::WithHeaders;
 use crate::request::Req;
-use crate::table::Method::{Get, Post};
+use crate::table::Method::Get;
 use crate::table::{Audit, Collection, Effect, Ops, Table};
 
 const NOUN: &str = "alert";
 
+mod receiver_tests;
+
 pub fn rows(t: &mut Table) {
+    receiver_tests::rows(t);
     t.group::<AlertWebhook>("/alerts/webhook", "replace_alert_webhook", Access::Operate);
+    t.group::<AlertMqtt>("/alerts/mqtt", "replace_alert_mqtt", Access::Operate);
+    t.group::<AlertEmail>("/alerts/email", "replace_alert_email", Access::Operate);
     t.view("/audit", "list_audit", audit)
         .summary("Audit trail, newest first")
         .doc("Only administrators see which values changed in accounts and keys.")
@@ -53,7 +58,6 @@ pub fn rows(t: &mut Table) {
         .summary("Resolve an alert")
         .doc("If its condition still holds after the cooldown of its rule, it is raised again as another alert.")
         .answers(&[Code::InvalidState]);
-    t.unsupported(Capability::AlertWebhooks, &[(Post, "/alerts/webhook/test")]);
     t.unsupported(Capability::Anomalies, &[(Get, "/anomalies"), (Get, "/anomalies/stats")]);
 }
 

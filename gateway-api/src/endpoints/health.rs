@@ -133,7 +133,7 @@ pub struct XdpStatus {
     pub attached: bool,
     /// Packets of other interfaces with XDP may leave by it without its queues.
     pub sends: bool,
-    /// Obstacle to either: `off`, `fast_path_off`, `absent`, `no_ethernet`, `virtual`, `vlans`, `shaped`,
+    /// Obstacle to either: `off`, `fast_path_off`, `captured`, `absent`, `no_ethernet`, `virtual`, `vlans`, `shaped`,
     /// `no_driver_support`, `unknown_support`, `no_transmit` or `refused`. Null if there is none.
     pub reason: Option<&'static str>,
     /// The same in one sentence.

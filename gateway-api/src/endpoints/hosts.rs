@@ -7,6 +7,7 @@ use std::net::IpAddr;
 
 use gateway_core::evaluate::{Decision, PolicyRef};
 use gateway_core::gateway_verdict::{PresentHost, Treatment, internet};
+use gateway_core::indexes::LegId;
 use gateway_core::paths::{host_path, uplinks};
 use gateway_core::state_machines::hosts::{Host, HostName, NameSource};
 use gateway_ctl::services::hosts::{HostInventory, HostList, HostRate, HostRates, vendor};
@@ -118,7 +119,7 @@ struct View {
     rates: HostRates,
     dns_names: DnsNames,
     internet: [IpAddr; 2],
-    uplinks: BTreeMap<u8, String>,
+    uplinks: BTreeMap<LegId, String>,
 }
 
 impl View {

@@ -14,6 +14,7 @@ const ASSIGNED: &[(Access, &[(Method, &str)])] = &[
             (Get, "/dns/clients"),
             (Get, "/diagnostics/capture/{id}"),
             (Get, "/diagnostics/capture/{id}/stream"),
+            (Get, "/diagnostics/capture/{id}/pcapng"),
         ],
     ),
     (Access::Trail, &[(Get, "/audit")]),

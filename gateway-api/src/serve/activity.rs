@@ -1,8 +1,10 @@
 //! Requests of a connection.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 /// Number of open requests, and of all requests so far.
 #[derive(Debug)]
@@ -42,7 +44,7 @@ impl Activity {
 
     /// Orders connections: those without an open request first, and of them the one that was idle longest.
     pub fn last_use(&self) -> (bool, Instant) {
-        (self.is_used(), *self.last_use.lock().unwrap_or_else(PoisonError::into_inner))
+        (self.is_used(), *self.last_use.lock())
     }
 
     /// Notes a request that is open until the value is dropped.
@@ -54,7 +56,7 @@ impl Activity {
     }
 
     fn touch(&self) {
-        *self.last_use.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *self.last_use.lock() = Instant::now();
     }
 }
 

@@ -6,9 +6,10 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use gateway_core::fair_share::largest;
+use parking_lot::Mutex;
 use tokio::task::AbortHandle;
 
 use super::activity::Activity;
@@ -52,7 +53,7 @@ impl ConnectionLimit {
     /// Takes a slot for a peer, if necessary that of another connection, which ends. `None` if none may end for it.
     pub fn take(&self, peer: &Peer) -> Option<ConnectionSlot> {
         let holder = peer.ip().filter(|address| !address.is_loopback()).map(holder);
-        let mut open = lock(&self.open);
+        let mut open = self.open.lock();
         match &holder {
             None => open.make_room(self.limits.loopback, &[0; 3], |other| other.is_none())?,
             Some([_, address, _]) => {
@@ -71,7 +72,7 @@ impl ConnectionLimit {
 
     /// Notes the task that serves a connection.
     pub fn note_task(&self, number: u64, task: AbortHandle) {
-        if let Some(connection) = lock(&self.open).by_number.get_mut(&number) {
+        if let Some(connection) = self.open.lock().by_number.get_mut(&number) {
             connection.task = Some(task);
         }
     }
@@ -122,7 +123,7 @@ impl ConnectionSlot {
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        lock(&self.open).by_number.remove(&self.number);
+        self.open.lock().by_number.remove(&self.number);
     }
 }
 
@@ -134,10 +135,6 @@ fn holder(address: IpAddr) -> Holder {
         }
         IpAddr::V6(six) => [six.to_bits() >> 80, six.to_bits() >> 64, six.to_bits()],
     }
-}
-
-fn lock(open: &Mutex<OpenConnections>) -> MutexGuard<'_, OpenConnections> {
-    open.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -155,7 +152,7 @@ mod tests {
     }
 
     fn is_open(slot: &ConnectionSlot) -> bool {
-        lock(&slot.open).by_number.contains_key(&slot.number)
+        slot.open.lock().by_number.contains_key(&slot.number)
     }
 
     #[test]
@@ -229,7 +226,7 @@ mod tests {
                     using.extend(uses.then(|| slot.activity().used()));
                     held.push(slot);
                 }
-                prop_assert!(lock(&slots.open).by_number.len() <= 24);
+                prop_assert!(slots.open.lock().by_number.len() <= 24);
             }
             prop_assert!(mine.as_ref().is_none_or(is_open));
             prop_assert!(slots.take(&peer("198.51.100.9")).is_some());

@@ -1,6 +1,10 @@
 //! Command line: the table as commands of clap, which parses the words and writes help and errors.
 //!
-//! Decision 0182 says why.
+//! Completions come from the dynamic engine of clap_complete: a script calls the client with `GATEWAY_CTL_COMPLETE`, and
+//! the gateway names objects within half a second; static scripts cannot offer objects. The engine is behind the feature
+//! `unstable-dynamic`: an update may change the call between script and client, which the package installs together.
+//! The client writes one manual page with roff, because clap_mangen writes a page for each of 138 commands. The features
+//! `color` and `wrap_help` stay off: the client prints plain text.
 
 use std::ffi::OsString;
 

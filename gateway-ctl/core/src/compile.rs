@@ -47,6 +47,7 @@ use gateway_common::wire::{PlanValue, block_flags, device_flags, plan_flags};
 use gateway_model::settings::groups::{PrivacyBlocks, PrivacyMode};
 use jiff::Timestamp;
 
+use crate::indexes::LegId;
 use crate::plan::Dataplane;
 use policies::Ranks;
 
@@ -162,7 +163,7 @@ fn sources_and_destinations(ranks: Ranks, dataplane: &mut Dataplane) {
 }
 
 /// The legs that need a route.
-fn needed_legs(input: &Input<'_>, compiled: &Compiled, legs: &[Leg]) -> BTreeSet<u8> {
+fn needed_legs(input: &Input<'_>, compiled: &Compiled, legs: &[Leg]) -> BTreeSet<LegId> {
     let mut needed = compiled.legs_in_use();
     needed.extend(legs.iter().filter_map(|leg| leg.underlay.leg()));
     needed.extend(leg::of_forwarders(input.state, legs.iter()));

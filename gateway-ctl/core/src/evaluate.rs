@@ -2,6 +2,7 @@
 //!
 //! Explains the *applied* policies. Nothing is sent and nothing is remembered.
 
+mod captured_packet;
 mod evaluation;
 mod explanation;
 pub mod live_flow;
@@ -21,6 +22,7 @@ use gateway_model::problem::Problems;
 
 use crate::compile::{Compiled, CompiledPolicy, Input};
 use crate::fqdn_cache::Key;
+pub use captured_packet::{CapturedDecision, decide_captured};
 pub use evaluation::{
     ActiveException, Decision, EffectiveSettings, EvaluatedDevice, Evaluation, Families, FamilyVerdict,
     FastPathView, HopView, KernelView, MatchedPolicy, PolicyRef,

@@ -9,9 +9,10 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::doh_servers::FeedServers;
+use crate::indexes::LegId;
 
 /// Snapshot of all facts. The drivers of `os` collect it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     pub links: BTreeMap<String, Link>,
     /// Addresses of this host by interface name.
@@ -30,8 +31,8 @@ pub struct Facts {
     pub uplinks: UplinkFacts,
     /// Health of tunnels by id; a tunnel that is not here is down.
     pub tunnels: BTreeMap<String, TunnelFact>,
-    /// Proxies by id, then by the leg to them (0 is the default route), as far as they were probed.
-    pub proxies: BTreeMap<String, BTreeMap<u8, ProxyFact>>,
+    /// Proxies by id, then by the leg to them (`None` is the default route), as far as they were probed.
+    pub proxies: BTreeMap<String, BTreeMap<Option<LegId>, ProxyFact>>,
     /// Running transport bridges, by the id of their tunnel.
     pub transports: BTreeMap<String, TransportFact>,
     /// Names of the endpoints of tunnels, proxies and bridges as last resolved, with the port.
@@ -41,7 +42,6 @@ pub struct Facts {
     /// Prefixes that uplinks have delegated, by interface.
     pub delegations: BTreeMap<String, DelegatedPrefix>,
     /// Public resolvers that feeds list.
-    #[serde(skip)]
     pub doh_servers: Arc<FeedServers>,
 }
 
@@ -121,11 +121,11 @@ pub struct Lease {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct UplinkFacts {
     /// Number of the active uplink's leg.
-    pub active: Option<u8>,
+    pub active: Option<LegId>,
     /// Numbers of the uplinks that share new flows.
-    pub balanced: BTreeSet<u8>,
+    pub balanced: BTreeSet<LegId>,
     /// Human-readable reasons for which uplinks are not usable although their link is up, by number.
-    pub failed: BTreeMap<u8, String>,
+    pub failed: BTreeMap<LegId, String>,
 }
 
 /// Prefix that an uplink has delegated (RFC 8415).

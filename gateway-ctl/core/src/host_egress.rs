@@ -9,7 +9,8 @@ use gateway_model::id::MacAddr;
 use gateway_model::kinds::Proxy;
 
 use crate::compile::{Compiled, Input, by_leg, named_leg, proxy_address, proxy_login};
-use crate::evaluate::{Entry, Protocol, decide_on_behalf, hop_words, packet, public_address};
+use crate::evaluate::{Entry, Protocol, decide_on_behalf, hop_words, legs_of, packet, public_address};
+use crate::indexes::{LegId, ProxyIndex};
 use crate::plan::ProxyLogin;
 
 mod blocked;
@@ -25,9 +26,9 @@ pub enum HostEgress {
     /// As the gateway's own traffic.
     Default,
     /// By one of these legs, in turn.
-    Legs(Vec<u8>),
-    /// Over a proxy that is reached by this leg (0: the default route).
-    Proxy { address: SocketAddr, leg: u8, login: Option<ProxyLogin> },
+    Legs(Vec<LegId>),
+    /// Over a proxy that is reached by this leg (`None`: the default route).
+    Proxy { address: SocketAddr, leg: Option<LegId>, login: Option<ProxyLogin> },
     /// Human-readable reason for which nothing leaves.
     Blocked(String),
 }
@@ -116,13 +117,13 @@ pub fn of_policy(compiled: &Compiled, rank: u32, ipv6: bool) -> HostEgress {
         return HostEgress::Blocked("no policy lets the query out".to_owned());
     };
     let choice = if ipv6 { &policy.v6 } else { &policy.v4 };
-    let mut legs = choice.legs[..usize::from(choice.count).min(choice.legs.len())].to_vec();
-    legs.sort_unstable();
-    legs.dedup();
+    let legs = legs_of(choice);
     match choice.kind() {
         ChoiceKind::Direct => HostEgress::Default,
-        ChoiceKind::Legs => HostEgress::Legs(legs),
-        ChoiceKind::Proxy => match compiled.plan.proxies.get(&choice.proxy) {
+        ChoiceKind::Legs => HostEgress::Legs(legs.into_iter().flatten().collect()),
+        ChoiceKind::Proxy => match ProxyIndex::new(choice.proxy)
+            .and_then(|proxy| compiled.plan.proxies.get(&proxy))
+        {
             Some(target) => match (target.address, legs.first()) {
                 (Some(address), Some(leg)) => {
                     HostEgress::Proxy { address, leg: *leg, login: target.login.clone() }
@@ -148,8 +149,8 @@ pub fn by_name(input: &Input<'_>, compiled: &Compiled, name: &str) -> HostEgress
     }
 }
 
-/// Returns the egress over a named proxy that is reached by a leg (0: the default route).
-pub fn to_proxy(input: &Input<'_>, proxy: &Proxy, leg: u8) -> Result<HostEgress, String> {
+/// Returns the egress over a named proxy that is reached by a leg (`None`: the default route).
+pub fn to_proxy(input: &Input<'_>, proxy: &Proxy, leg: Option<LegId>) -> Result<HostEgress, String> {
     by_leg(input, proxy, leg).map_err(|why| format!("the proxy {} is not usable: {why}", proxy.name))?;
     let address = proxy_address(input, proxy)
         .ok_or_else(|| format!("the address of the proxy {} is not known", proxy.name))?;

@@ -22,6 +22,8 @@ use gateway_model::validated::Endpoint;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::indexes::LegId;
+
 pub use frame::HOPS;
 pub use probe::plan;
 pub use report::{CheckResult, InterfacePackets, LeakVerdict, Report, compare, nothing_sent};
@@ -75,7 +77,7 @@ pub struct Probe {
     pub packet: IpPacket,
     pub expected: Expected,
     /// Uplinks and tunnels by which it may leave.
-    pub legs: BTreeSet<u8>,
+    pub legs: BTreeSet<LegId>,
     /// The plan lets it take the default route, whether there is one or not.
     pub is_direct: bool,
     pub token: Token,
@@ -115,7 +117,7 @@ pub enum Expected {
 /// Egress and address family by which the gateway asks servers for the address that they see.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ExitQuery {
-    pub leg: u8,
+    pub leg: LegId,
     /// Name of the tunnel, or interface of the uplink.
     pub egress: String,
     pub interface: String,

@@ -14,6 +14,7 @@ use gateway_model::settings::groups::InterfaceMethod;
 use ipnet::{IpNet, Ipv6Net};
 use serde::Serialize;
 
+use crate::indexes::LegId;
 use crate::plan::VirtualLink;
 use crate::wan_access::WanAccess;
 use crate::xdp::XdpModes;
@@ -83,7 +84,7 @@ pub struct InterfaceSettings {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct UplinkSettings {
     /// Number of its leg, from 1 to [`MAX_UPLINKS`]; each uplink has one of its own.
-    pub number: u8,
+    pub number: LegId,
     pub interface: String,
     /// Name that people give it; empty without one.
     pub name: String,
@@ -111,7 +112,7 @@ impl UplinkSettings {
 /// are unused ones after it went: packets and flows in the kernel carry numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UplinkNumbers {
-    known: BTreeMap<u8, KnownUplink>,
+    known: BTreeMap<LegId, KnownUplink>,
     /// Counts assignments.
     turn: u64,
 }
@@ -125,15 +126,15 @@ struct KnownUplink {
 
 impl UplinkNumbers {
     /// Notes that an interface has a number already. The first note of a number or an interface counts.
-    pub fn recall(&mut self, interface: &str, number: u8) {
-        let is_free = (1..=MAX_UPLINKS).contains(&number) && !self.known.contains_key(&number);
+    pub fn recall(&mut self, interface: &str, number: LegId) {
+        let is_free = !number.is_tunnel() && !self.known.contains_key(&number);
         if is_free && self.number_of(interface).is_none() {
             self.known.insert(number, KnownUplink { interface: interface.to_owned(), used: self.turn });
         }
     }
 
     /// Returns the number of each uplink. Uplinks past [`MAX_UPLINKS`] get none.
-    pub fn assign(&mut self, uplinks: &[&str]) -> BTreeMap<String, u8> {
+    pub fn assign(&mut self, uplinks: &[&str]) -> BTreeMap<String, LegId> {
         self.turn += 1;
         let uplinks = &uplinks[..uplinks.len().min(MAX_UPLINKS.into())];
         // Those that stay first: a newcomer must not take their numbers.
@@ -152,15 +153,16 @@ impl UplinkNumbers {
         uplinks.iter().filter_map(number).collect()
     }
 
-    fn number_of(&self, interface: &str) -> Option<u8> {
+    fn number_of(&self, interface: &str) -> Option<LegId> {
         self.known.iter().find(|(_, known)| known.interface == interface).map(|(number, _)| *number)
     }
 
     /// Returns the number that was never used, else the one that is unused for longest.
-    fn least_used(&self) -> Option<u8> {
-        let used = |number: &u8| self.known.get(number).map_or(0, |known| known.used);
-        let free =
-            (1..=MAX_UPLINKS).filter(|number| self.known.get(number).is_none_or(|k| k.used < self.turn));
+    fn least_used(&self) -> Option<LegId> {
+        let used = |number: &LegId| self.known.get(number).map_or(0, |known| known.used);
+        let free = (1..=MAX_UPLINKS)
+            .filter_map(LegId::new)
+            .filter(|number| self.known.get(number).is_none_or(|k| k.used < self.turn));
         free.min_by_key(|number| (self.known.contains_key(number), used(number)))
     }
 }
@@ -171,7 +173,7 @@ mod tests {
 
     fn numbers(numbers: &mut UplinkNumbers, uplinks: &[&str]) -> Vec<u8> {
         let assigned = numbers.assign(uplinks);
-        uplinks.iter().map(|name| assigned[*name]).collect()
+        uplinks.iter().map(|name| assigned[*name].get()).collect()
     }
 
     #[test]
@@ -208,10 +210,10 @@ mod tests {
     #[test]
     fn numbers_that_the_kernel_has_count_at_start() {
         let mut known = UplinkNumbers::default();
-        known.recall("b", 2);
-        known.recall("b", 3);
-        known.recall("x", 2);
-        known.recall("tunnel", 16);
+        known.recall("b", LegId::new(2).expect("a leg"));
+        known.recall("b", LegId::new(3).expect("a leg"));
+        known.recall("x", LegId::new(2).expect("a leg"));
+        known.recall("tunnel", LegId::new(16).expect("a leg"));
         assert_eq!(numbers(&mut known, &["b", "c"]), [2, 1]);
     }
 }

@@ -11,6 +11,7 @@ use gateway_model::id::Id;
 
 use crate::compile::{Compiled, Input};
 use crate::gateway_verdict::{HostCounts, PresentHost, internet, silent_records};
+use crate::indexes::LegId;
 pub use devices::{DevicePath, FamilyDecisions, PathException, uplinks};
 pub use hosts::{HostPath, host_path};
 pub use policies::{PolicyOrigin, PolicyPath};
@@ -27,7 +28,7 @@ pub struct Paths {
     /// Each policy at work, in order of evaluation.
     pub policies: Vec<PolicyPath>,
     /// Interfaces of the uplinks by which tunnels leave at last, by number of the leg.
-    pub uplinks: BTreeMap<u8, String>,
+    pub uplinks: BTreeMap<LegId, String>,
 }
 
 /// Returns the paths of all devices, of the hosts on the LAN, and of policies.

@@ -15,6 +15,7 @@ use ipnet::{IpNet, Ipv6Net};
 use jiff::Timestamp;
 use serde::Serialize;
 
+use crate::indexes::{LegId, ProxyIndex};
 use crate::shared::Shared;
 use crate::wan_access::WanAccess;
 use crate::xdp::XdpModes;
@@ -46,7 +47,7 @@ pub struct Plan {
     pub sysctls: BTreeMap<String, String>,
     pub nft: NftRuleset,
     /// Proxies that policies in force name, by number.
-    pub proxies: BTreeMap<u8, ProxyTarget>,
+    pub proxies: BTreeMap<ProxyIndex, ProxyTarget>,
     /// Transport bridges by the id of their tunnel.
     pub transports: BTreeMap<String, TransportTarget>,
     /// IPv6 that hosts of the LANs learn. `None`: the gateway announces none.
@@ -89,7 +90,7 @@ pub struct Dataplane {
     /// Destinations that are never routed by policy: own addresses, LAN prefixes, multicast.
     pub locals: BTreeMap<IpNet, LocalValue>,
     /// Legs with an address whose entry in `locals` names another leg.
-    pub shared_addresses: BTreeSet<(u8, IpAddr)>,
+    pub shared_addresses: BTreeSet<(LegId, IpAddr)>,
     /// Prefixes of known public resolvers; empty while no device blocks DNS over HTTPS.
     pub doh_servers: BTreeMap<IpNet, u32>,
     /// Domains of the same resolvers, by [`key`](gateway_common::wire::ServerNames::key).
@@ -190,8 +191,8 @@ pub struct ProxyTarget {
     pub login: Option<ProxyLogin>,
     /// True if the proxy shall relay UDP.
     pub udp: bool,
-    /// Legs by which policies use it, 0 for the default route. Connections by other legs must end.
-    pub legs: BTreeSet<u8>,
+    /// Legs by which policies use it, `None` for the default route. Connections by other legs must end.
+    pub legs: BTreeSet<Option<LegId>>,
     /// Most connections at a time.
     pub connections: u32,
 }

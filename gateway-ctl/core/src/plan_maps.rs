@@ -10,6 +10,7 @@ use gateway_common::policy_maps::PolicyMaps;
 use gateway_common::wire::*;
 use ipnet::IpNet;
 
+use crate::indexes::LegId;
 use crate::plan::Dataplane;
 
 /// One live plan with flows and round robins of its own.
@@ -223,7 +224,7 @@ impl PolicyMaps for PlanMaps<'_> {
     }
 
     fn is_shared(&self, key: &SharedAddressKey) -> bool {
-        let leg = u8::try_from(key.leg).unwrap_or_default();
+        let Some(leg) = u8::try_from(key.leg).ok().and_then(LegId::new) else { return false };
         self.at(|plan| plan.shared_addresses.contains(&(leg, key.address.into())).then_some(())).is_some()
     }
 

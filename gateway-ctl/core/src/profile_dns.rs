@@ -8,6 +8,7 @@ use gateway_model::kinds::profile::{Profile, ProfileDnsMode};
 
 use crate::compile::{Compiled, Input, Leg};
 use crate::host_egress::HostEgress;
+use crate::indexes::LegId;
 
 /// Upstreams for names without a forwarder.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,7 +65,7 @@ fn profile_of<'a>(input: &Input<'a>, compiled: &Compiled, rank: u32) -> Option<&
     state.referred::<Profile>(named)
 }
 
-fn inside(input: &Input<'_>, compiled: &Compiled, leg: u8) -> Vec<IpAddr> {
+fn inside(input: &Input<'_>, compiled: &Compiled, leg: LegId) -> Vec<IpAddr> {
     let id = compiled.legs.get(leg).and_then(Leg::tunnel);
     let tunnel: Option<&Arc<Tunnel>> = id.and_then(|id| input.state.tunnels.get(id));
     // The list may contain search domains.

@@ -56,6 +56,8 @@ pub enum Obstacle {
     /// The setting.
     Off,
     FastPathOff,
+    /// A packet capture reads it.
+    Captured,
     Absent,
     NoEthernet,
     /// The mode is `auto`, and the interface is virtual.
@@ -76,6 +78,7 @@ impl Obstacle {
         match self {
             Obstacle::Off => "off",
             Obstacle::FastPathOff => "fast_path_off",
+            Obstacle::Captured => "captured",
             Obstacle::Absent => "absent",
             Obstacle::NoEthernet => "no_ethernet",
             Obstacle::Virtual(_) => "virtual",
@@ -94,6 +97,7 @@ impl fmt::Display for Obstacle {
         match self {
             Obstacle::Off => f.write_str("XDP is off for this interface."),
             Obstacle::FastPathOff => f.write_str("The fast path is off."),
+            Obstacle::Captured => f.write_str("A packet capture reads it, and would not see what XDP forwards."),
             Obstacle::Absent => f.write_str("The interface does not exist."),
             Obstacle::NoEthernet => f.write_str("The interface has no Ethernet frames."),
             Obstacle::Virtual(kind) => {

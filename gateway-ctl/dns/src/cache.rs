@@ -10,8 +10,10 @@ mod limits;
 mod shard;
 
 use std::hash::BuildHasher;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Mutex, MutexGuard};
 
 pub use entry::{Entry, Freshness};
 pub use glob::Glob;
@@ -51,7 +53,7 @@ impl Cache {
 
     fn shard(&self, hash: u64) -> MutexGuard<'_, Shard> {
         // The hash table uses the highest and the lowest bits.
-        lock(&self.shards[(hash >> 40) as usize % SHARDS])
+        self.shards[(hash >> 40) as usize % SHARDS].lock()
     }
 
     /// Returns the entry, fresh or stale. `now` and all other times of the cache are milliseconds of one monotonic
@@ -77,7 +79,7 @@ impl Cache {
     pub fn figures(&self) -> CacheStats {
         let mut sum = CacheStats::default();
         for shard in &self.shards {
-            let figures = lock(shard).figures();
+            let figures = shard.lock().figures();
             sum.entries += figures.entries;
             sum.bytes += figures.bytes;
             sum.hits += figures.hits;
@@ -91,7 +93,8 @@ impl Cache {
     pub fn list(&self, pattern: &Glob, limit: usize) -> Vec<Arc<Entry>> {
         let mut found = Vec::new();
         for shard in &self.shards {
-            found.extend(lock(shard).entries().filter(|entry| pattern.matches(entry.name.as_ref())).cloned());
+            found
+                .extend(shard.lock().entries().filter(|entry| pattern.matches(entry.name.as_ref())).cloned());
         }
         found.sort_by(|a, b| (&a.name, a.qtype, a.partition).cmp(&(&b.name, b.qtype, b.partition)));
         found.truncate(limit);
@@ -109,13 +112,8 @@ impl Cache {
     }
 
     fn retain(&self, keep: impl Fn(&Entry) -> bool) -> usize {
-        self.shards.iter().map(|shard| lock(shard).retain(&keep)).sum()
+        self.shards.iter().map(|shard| shard.lock().retain(&keep)).sum()
     }
-}
-
-/// Locks a shard. A shard is consistent between calls, so a poisoned lock does not matter.
-fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
-    shard.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -7,11 +7,12 @@ use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use gateway_model::Id;
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -170,11 +171,11 @@ impl<K: Download> Downloads<K> {
 
     /// Keeps the copies of these items up to date from now on, and deletes all others.
     pub fn set(&self, items: &[K::Item]) {
-        let mut running = lock(&self.running);
+        let mut running = self.running.lock();
         running.retain(|_, one| items.contains(&one.item));
         let is_gone = |id: &Id| !items.iter().any(|item| K::id(item) == *id);
         let gone: Vec<Id> =
-            lock(&self.shared.states).extract_if(.., |id, _| is_gone(id)).map(|(id, _)| id).collect();
+            self.shared.states.lock().extract_if(.., |id, _| is_gone(id)).map(|(id, _)| id).collect();
         gone.into_iter().for_each(|id| self.shared.kind.withdraw(id));
         for item in items {
             running.entry(K::id(item)).or_insert_with(|| self.start(item));
@@ -203,21 +204,21 @@ impl<K: Download> Downloads<K> {
 
     /// Checks the first matching item now. Returns false if no item matches.
     pub fn check_now(&self, is_match: impl Fn(&K::Item) -> bool) -> bool {
-        let running = lock(&self.running);
+        let running = self.running.lock();
         running.values().find(|one| is_match(&one.item)).map(|one| one.check_now.notify_one()).is_some()
     }
 
     pub fn item(&self, id: Id) -> Option<K::Item> {
-        lock(&self.running).get(&id).map(|running| running.item.clone())
+        self.running.lock().get(&id).map(|running| running.item.clone())
     }
 
     pub fn state(&self, id: Id) -> Option<DownloadState<K::Copy>> {
-        lock(&self.shared.states).get(&id).cloned()
+        self.shared.states.lock().get(&id).cloned()
     }
 
     #[cfg(test)]
     pub fn set_state(&self, id: Id, state: DownloadState<K::Copy>) {
-        lock(&self.shared.states).insert(id, state);
+        self.shared.states.lock().insert(id, state);
     }
 }
 
@@ -233,7 +234,7 @@ impl<K: Download> Shared<K> {
                     return;
                 }
                 let state = DownloadState { held: Some(held), ..DownloadState::default() };
-                lock(&self.states).insert(id, state);
+                self.states.lock().insert(id, state);
                 self.kind.deliver(id, content);
             }
             Ok(None) => {}
@@ -247,7 +248,7 @@ impl<K: Download> Shared<K> {
     fn forget_other_source(&self, item: &K::Item) {
         let id = K::id(item);
         let is_copy_of = |held: &HeldCopy<K::Copy>| K::is_copy_of(&held.copy, item);
-        let mut states = lock(&self.states);
+        let mut states = self.states.lock();
         if states.get(&id).is_some_and(|state| !state.held.as_ref().is_some_and(is_copy_of)) {
             let forgotten = states.remove(&id);
             drop(states);
@@ -277,7 +278,7 @@ impl<K: Download> Shared<K> {
     }
 
     fn wait(&self, item: &K::Item, now: Timestamp) -> Duration {
-        let mut states = lock(&self.states);
+        let mut states = self.states.lock();
         let state = states.entry(K::id(item)).or_default();
         let wait = K::wait(item, state, now);
         state.next = now.checked_add(jiff::SignedDuration::try_from(wait).unwrap_or_default()).ok();
@@ -286,12 +287,12 @@ impl<K: Download> Shared<K> {
 
     async fn check(&self, item: &K::Item) {
         let id = K::id(item);
-        let have = lock(&self.states).get(&id).and_then(|state| state.held.clone());
+        let have = self.states.lock().get(&id).and_then(|state| state.held.clone());
         let have = have.filter(|held| K::is_copy_of(&held.copy, item));
         let fetched = self.kind.fetch(&self.folder, item, have.as_ref()).await;
         #[expect(clippy::disallowed_methods, reason = "age of copies on disk")]
         let now = Timestamp::now();
-        let mut states = lock(&self.states);
+        let mut states = self.states.lock();
         let state = states.entry(id).or_default();
         match fetched {
             Ok(fetched) => {
@@ -318,9 +319,4 @@ impl<K: Download> Shared<K> {
             }
         }
     }
-}
-
-/// Locks data that is consistent between any two statements, so a poisoned lock does not matter.
-pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

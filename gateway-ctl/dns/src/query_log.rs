@@ -14,11 +14,12 @@ pub mod worker_buffer;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use parking_lot::{Condvar, Mutex};
 
 pub use filter::{ClientFilter, DomainFilter, Filter};
 pub use gateway_journal::{PageStart, SearchEnd, Settings};
@@ -69,22 +70,21 @@ impl QueryLog {
     pub fn run(&self) {
         crate::lower_priority();
         while !self.stop.load(Ordering::Acquire) {
-            let guard = lock(&self.wake.0);
-            drop(self.wake.1.wait_timeout(guard, TICK).unwrap_or_else(PoisonError::into_inner));
+            self.wake.1.wait_for(&mut self.wake.0.lock(), TICK);
             self.collect(self.wall.now());
         }
         let now = self.wall.now();
         self.collect(now);
-        lock(&self.journal).flush(now);
+        self.journal.lock().flush(now);
     }
 
     /// Takes the content of the buffers.
     fn collect(&self, now: Timestamp) {
         for buffer in &self.buffers {
             let batch = buffer.take();
-            lock(&self.journal).add(batch, now);
+            self.journal.lock().add(batch, now);
         }
-        lock(&self.journal).tick(now);
+        self.journal.lock().tick(now);
     }
 
     /// A lane; numbers that are too high share the last one.
@@ -93,12 +93,12 @@ impl QueryLog {
     }
 
     pub fn set(&self, settings: Settings) {
-        lock(&self.journal).set(settings, self.wall.now());
+        self.journal.lock().set(settings, self.wall.now());
     }
 
     /// Returns the reason for which nothing is written to files.
     pub fn error(&self) -> Option<String> {
-        lock(&self.journal).error()
+        self.journal.lock().error()
     }
 
     /// Newest first, at most `limit`. What is not in memory is read from files block by block, so this may take a
@@ -106,7 +106,7 @@ impl QueryLog {
     /// is looked for are left out; a text within names may be anywhere. The search ends after 64 MiB.
     pub fn read(&self, filter: &Filter, before: Option<PageStart>, limit: usize) -> Page {
         self.collect(self.wall.now());
-        let view = lock(&self.journal).view();
+        let view = self.journal.lock().view();
         let page = view.read(filter, before, limit, SEARCHED_BYTES);
         tracing::debug!(rows = page.rows.len(), bytes = page.read, "read the DNS query log");
         page
@@ -116,49 +116,49 @@ impl QueryLog {
     /// left out.
     pub fn hits(&self) -> RuleCounters {
         self.collect(self.wall.now());
-        lock(&self.journal).hits()
+        self.journal.lock().hits()
     }
 
     /// Forgets all records, in memory and files. Figures stay.
     pub fn clear(&self) {
         self.collect(self.wall.now());
-        lock(&self.journal).clear();
+        self.journal.lock().clear();
     }
 
     /// Forgets all records and all counts, in memory and in files, whose bytes are overwritten.
     pub fn erase(&self) -> std::io::Result<()> {
         let now = self.wall.now();
         self.collect(now);
-        lock(&self.journal).erase()
+        self.journal.lock().erase()
     }
 
     /// Since midnight (of the system's time zone).
     pub fn today(&self) -> Totals {
         self.collect(self.wall.now());
-        lock(&self.journal).today()
+        self.journal.lock().today()
     }
 
     /// Returns the totals of the last minutes with the begin of each, oldest first. Minutes before the start are missing.
     pub fn history(&self, minutes: usize) -> Vec<(Timestamp, Totals)> {
         let now = self.wall.now();
         self.collect(now);
-        lock(&self.journal).history(now, minutes)
+        self.journal.lock().history(now, minutes)
     }
 
     /// Returns the counters since the start, by number of queries. Clients that are not logged by name are left out.
     pub fn clients(&self) -> Vec<ClientStats> {
         self.collect(self.wall.now());
-        lock(&self.journal).clients()
+        self.journal.lock().clients()
     }
 
     /// Answers withheld since the start because a public name had a local address.
     pub fn rebinding(&self) -> u64 {
-        lock(&self.journal).rebinding()
+        self.journal.lock().rebinding()
     }
 
     /// Records that were lost since the start because their buffer was not emptied in time.
     pub fn lost(&self) -> u64 {
-        lock(&self.journal).lost()
+        self.journal.lock().lost()
     }
 
     /// Makes the thread write the rest and end, without waiting for it.
@@ -166,9 +166,4 @@ impl QueryLog {
         self.stop.store(true, Ordering::Release);
         self.wake.1.notify_all();
     }
-}
-
-/// Locks a mutex. The data is consistent between calls, so a poisoned lock is usable.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -3,10 +3,11 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use gateway_core::dns::NameRef;
+use parking_lot::Mutex;
 use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::cache::{CacheStats, Entry, Glob};
@@ -108,7 +109,7 @@ impl Resolver {
             let (worker, own) = Worker::new(shared.clone(), slow_path.clone(), index)?;
             controls.push(own);
             let worker = Mutex::new(worker);
-            let run = move || worker.lock().unwrap_or_else(PoisonError::into_inner).run();
+            let run = move || worker.lock().run();
             threads.push(threads::supervise(&*supervisor, format!("dns-{index}"), run));
         }
         if shared.kernel_cache.works() {
@@ -136,10 +137,6 @@ impl Resolver {
         Ok(resolver)
     }
 
-    fn listeners(&self) -> MutexGuard<'_, Listeners> {
-        self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Enables DoT and DoH on the addresses of the settings.
     pub fn secure(&self, tls: Arc<dyn Tls>) {
         // The first acceptor stays: it follows certificate changes by itself.
@@ -149,7 +146,7 @@ impl Resolver {
 
     fn bind(&self) {
         let wanted = self.shared.state.load().settings.clone();
-        let mut listeners = self.listeners();
+        let mut listeners = self.listeners.lock();
         listeners.set(&self.shared, &wanted.listen, &self.controls);
         listeners.set_secure(&self.shared, &wanted.secure);
         // A client that a closed socket has just served must not be answered in the kernel.
@@ -192,7 +189,7 @@ impl Resolver {
     /// as it was at the start. Returns the status of the listeners.
     pub fn reconfigure(&self, settings: Settings) -> Vec<ListenStatus> {
         self.publish(Inputs { settings: Some(settings), ..Inputs::default() });
-        self.listeners().status()
+        self.listeners.lock().status()
     }
 
     /// Returns the outcome of a client's query for a name without sending it. Without a name, it evaluates a name that
@@ -211,7 +208,7 @@ impl Resolver {
         let counts = &self.shared.counts;
         let of = |count: &std::sync::atomic::AtomicU64| count.load(std::sync::atomic::Ordering::Relaxed);
         let (listening, secure) = {
-            let listeners = self.listeners();
+            let listeners = self.listeners.lock();
             (listeners.status(), listeners.secure())
         };
         Status {
@@ -267,8 +264,8 @@ impl Resolver {
     /// Closes the sockets and waits for the threads.
     pub async fn stop(self) {
         self.halt();
-        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
-        let log = self.log_thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let threads = std::mem::take(&mut *self.threads.lock());
+        let log = self.log_thread.lock().take();
         // Threads end within one round. A thread that is restarting after a panic is not waited for.
         let _ = tokio::time::timeout(THREAD_END_TIMEOUT, async {
             for thread in threads {
@@ -286,7 +283,7 @@ impl Resolver {
         for task in &self.tasks {
             task.abort();
         }
-        self.listeners().close(&self.controls);
+        self.listeners.lock().close(&self.controls);
         for control in self.controls.iter() {
             control.stop();
         }
@@ -298,7 +295,7 @@ impl Resolver {
 async fn rebind(shared: Arc<Shared>, listeners: Arc<Mutex<Listeners>>, controls: Arc<[Arc<WorkerControl>]>) {
     loop {
         tokio::time::sleep(RETRY_INTERVAL).await;
-        let mut listeners = listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut listeners = listeners.lock();
         if listeners.lacking() {
             let wanted = shared.state.load().settings.clone();
             listeners.set(&shared, &wanted.listen, &controls);

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use aws_lc_rs::digest::{Context, SHA256};
 use aws_lc_rs::rand::SystemRandom;
@@ -15,6 +15,7 @@ use gateway_model::kinds::{DnsZone, zone_key};
 use gateway_model::{Id, State};
 use hashbrown::HashMap;
 use jiff::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
 
 const HOUR: i64 = 3600;
 const DAY: i64 = 24 * HOUR;
@@ -91,7 +92,7 @@ impl fmt::Debug for Signer {
 
 impl Signatures {
     fn made(&self) -> MutexGuard<'_, SignedZone> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Returns a signer for zones that are built from this state at this time. Drops signatures that the last build did

@@ -47,11 +47,10 @@ macro_rules! capabilities {
 }
 
 capabilities! {
-    AlertWebhooks: Missing, "sends no alerts", "webhooks of alerts";
     Anomalies: Missing, "detects no anomalies", "anomaly detection";
     Assistant: Missing, "has no assistant", "the assistant";
     Bluetooth: Missing, "has no Bluetooth", "the Bluetooth service";
-    Captures: Missing, "captures no packets", "packet capture";
+    Captures: InForce, "captures no packets", "packet capture";
     Federation: Missing, "does not sync with other gateways", "federation";
     LiveTests: Missing, "does not run live tests", "live tests";
     Mesh: Missing, "has no mesh", "the mesh layer";

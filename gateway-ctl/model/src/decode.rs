@@ -4,6 +4,7 @@
 //! types decoded this way give each field a default; which fields must be present is checked beside it.
 
 mod reader;
+mod step;
 
 use std::cell::RefCell;
 
@@ -11,6 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use self::reader::Trace;
+pub use self::step::{Step, path_text};
 use crate::problem::{Problems, code};
 
 /// Maximum number of reported problems.
@@ -90,30 +92,6 @@ fn repeat(
             return None;
         }
     }
-}
-
-/// One step of a path into a JSON value.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
-    Key(String),
-    Index(usize),
-}
-
-/// `hops[1].type`.
-pub fn path_text(path: &[Step]) -> String {
-    let mut text = String::new();
-    for step in path {
-        match step {
-            Step::Index(index) => text.push_str(&format!("[{index}]")),
-            Step::Key(key) => {
-                if !text.is_empty() {
-                    text.push('.');
-                }
-                text.push_str(key);
-            }
-        }
-    }
-    text
 }
 
 /// An element that was taken out of a list.

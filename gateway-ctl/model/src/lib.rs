@@ -22,6 +22,7 @@ pub mod method;
 pub mod ovpn;
 pub mod pattern;
 pub mod problem;
+pub mod query_type;
 pub mod record;
 pub mod references;
 pub mod registry;

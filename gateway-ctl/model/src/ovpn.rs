@@ -6,6 +6,7 @@
 //! no I/O and resolves no names.
 
 mod directive;
+mod line;
 mod parse;
 mod render;
 mod token;

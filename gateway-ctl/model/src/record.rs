@@ -9,9 +9,11 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use crate::domain::DomainName;
 use crate::validated::text_enum;
 
+mod decimal;
 mod quoted;
 mod svcb;
 
+use decimal::number;
 pub use svcb::ServiceParams;
 
 text_enum! {
@@ -133,11 +135,6 @@ fn leading_number(text: &str) -> (Option<u16>, &str) {
         Some(number) => (Some(number), rest.trim_start()),
         None => (None, text),
     }
-}
-
-/// Digits only: no sign.
-fn number<N: std::str::FromStr>(text: &str) -> Option<N> {
-    text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
 fn mail(text: &str) -> Result<Parsed, String> {

@@ -15,7 +15,9 @@
 //! This crate does not cover the UDP sockets of WireGuard in userspace, the processes of OpenVPN (it resolves their
 //! server), and connections to local sockets (management of OpenVPN, `gatewayd user`). They open no connection by name.
 //!
-//! Decision 0094 says why.
+//! It replaces two SOCKS5 clients, three HTTP clients and five host look-ups with different limits. Two rules of `cargo
+//! xtask tidy` refuse other clients in the dependency tree and other look-ups in sources. Private targets are refused
+//! unless allowed. DoH, DoT and DoQ keep their protocols over these connections.
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests use clocks and sockets of their own"))]
 
 pub mod backoff;

@@ -6,11 +6,12 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use gateway_common::wire::Mark;
 use hickory_proto::rr::RecordType;
+use parking_lot::RwLock;
 
 use crate::dns_query::DnsQuery;
 use crate::sockets::{KernelSockets, Sockets};
@@ -36,11 +37,11 @@ impl Resolver {
     /// Replaces the name servers; without any, uses the host's own resolver.
     pub fn set_servers(&self, servers: &[IpAddr]) {
         let servers = servers.iter().map(|server| SocketAddr::new(*server, DNS)).collect();
-        *self.servers.write().unwrap_or_else(PoisonError::into_inner) = servers;
+        *self.servers.write() = servers;
     }
 
     fn servers(&self) -> Arc<[SocketAddr]> {
-        self.servers.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.servers.read().clone()
     }
 
     /// Creates a resolver with name servers at ports other than 53.

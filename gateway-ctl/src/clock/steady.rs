@@ -7,11 +7,12 @@
 //!
 //! Decision 0071 says why.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
+use parking_lot::Mutex;
 
 use super::high_time::HighTime;
 use super::source::{Clock, SharedClock};
@@ -53,13 +54,9 @@ impl SteadyClock {
         Arc::new(SteadyClock { boot_id: kernel.boot_id(), kernel, anchor })
     }
 
-    fn anchor(&self) -> MutexGuard<'_, Anchor> {
-        self.anchor.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns the current time and its boot time. Moves the anchor to a wall clock that is ahead of it.
     fn read(&self) -> (Timestamp, Duration) {
-        let mut anchor = self.anchor();
+        let mut anchor = self.anchor.lock();
         // Read the wall clock first: an interruption between the two reads leaves the anchor behind but never ahead.
         let (wall, boot) = (self.kernel.now(), self.kernel.boot());
         let steady = anchor.at(boot);
@@ -107,7 +104,7 @@ impl Clock for SteadyClock {
             if behind > TOLERANCE {
                 tracing::warn!(kernel = %now, kept = %kept.at(boot), "wall clock is behind the stored time: using the stored time");
             }
-            *self.anchor() = kept;
+            *self.anchor.lock() = kept;
         }
     }
 
@@ -118,7 +115,7 @@ impl Clock for SteadyClock {
     }
 
     fn set_back(&self) {
-        *self.anchor() = Anchor { wall: self.kernel.now(), boot: self.kernel.boot() };
+        *self.anchor.lock() = Anchor { wall: self.kernel.now(), boot: self.kernel.boot() };
     }
 }
 

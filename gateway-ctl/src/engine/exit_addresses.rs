@@ -61,7 +61,7 @@ async fn ask_by(query: &ExitQuery, servers: &[Endpoint], names: &Resolver) -> Re
 
 /// Resolves and asks a server, both by the egress of the query.
 async fn ask_server(query: &ExitQuery, server: &Endpoint, names: &Resolver) -> io::Result<IpAddr> {
-    let mark = Mark::carried_by(query.leg).0;
+    let mark = Mark::carried_by(query.leg.get()).0;
     let to = match server.host {
         Host::Address(address) => SocketAddr::new(address, server.port),
         Host::Name(_) => {

@@ -3,7 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::backend::Backend;
 
@@ -20,12 +22,12 @@ pub struct Journal(Arc<Mutex<Vec<String>>>);
 
 impl Journal {
     pub fn write(&self, line: String) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+        self.0.lock().push(line);
     }
 
     /// Returns the lines since the last call.
     pub fn take(&self) -> Vec<String> {
-        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.0.lock())
     }
 }
 
@@ -77,30 +79,25 @@ impl<K: Ord + Clone, V: Clone> Mem<K, V> {
 
     /// Makes every later put and remove of these entries fail. Operations on all other entries succeed.
     pub fn fail_at(&self, keys: impl IntoIterator<Item = K>) {
-        self.lock().failing = keys.into_iter().collect();
+        self.inside.lock().failing = keys.into_iter().collect();
     }
 
     pub fn fail_reading(&self, fail: bool) {
-        self.lock().unreadable = fail;
+        self.inside.lock().unreadable = fail;
     }
 
     pub fn entries(&self) -> BTreeMap<K, V> {
-        self.lock().entries.clone()
+        self.inside.lock().entries.clone()
     }
 
     /// Changes the entries as an outsider would.
     pub fn tamper(&self, change: impl FnOnce(&mut BTreeMap<K, V>)) {
-        change(&mut self.lock().entries);
+        change(&mut self.inside.lock().entries);
     }
 
     /// Returns the operations since the last call.
     pub fn take_log(&self) -> Vec<Operation<K>> {
-        std::mem::take(&mut self.lock().log)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, FakeTable<K, V>> {
-        // A panic of another test thread leaves the map consistent.
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+        std::mem::take(&mut self.inside.lock().log)
     }
 }
 
@@ -117,12 +114,12 @@ where
     const REMOVE_FIRST: bool = false;
 
     async fn read(&self) -> Result<BTreeMap<K, V>, Error> {
-        let inside = self.lock();
+        let inside = self.inside.lock();
         if inside.unreadable { Err(Error::Read) } else { Ok(inside.entries.clone()) }
     }
 
     async fn put(&self, key: &K, want: &V, _have: Option<&V>) -> Result<(), Error> {
-        let mut inside = self.lock();
+        let mut inside = self.inside.lock();
         if inside.failing.contains(key) {
             return Err(Error::Entry);
         }
@@ -135,7 +132,7 @@ where
     }
 
     async fn remove(&self, key: &K, _have: &V) -> Result<(), Error> {
-        let mut inside = self.lock();
+        let mut inside = self.inside.lock();
         if inside.failing.contains(key) {
             return Err(Error::Entry);
         }

@@ -4,9 +4,10 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use futures_util::{Stream, StreamExt, pin_mut};
+use parking_lot::Mutex;
 use rtnetlink::packet_route::link::{LinkAttribute, LinkMessage};
 use rtnetlink::{Handle, new_connection};
 use tokio::task::JoinHandle;
@@ -73,7 +74,7 @@ impl Netlink {
     /// Returns a handle for requests and replaces a broken connection. A reply that cannot be parsed breaks the
     /// connection.
     pub(super) fn handle(&self) -> Result<Handle, Error> {
-        let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut connection = self.connection.lock();
         if connection.task.is_finished() {
             *connection = Connection::open()?;
         }

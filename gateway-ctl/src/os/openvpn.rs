@@ -19,11 +19,12 @@ mod status;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gateway_core::plan::OpenVpnProcess;
 pub use gateway_outbound::Resolver;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -76,7 +77,7 @@ impl OpenVpn {
     /// Starts the tunnel's process, or ends the present one and starts another. Returns at once. A tunnel never has
     /// two processes.
     pub fn apply(&self, tunnel: &str, process: OpenVpnProcess) {
-        let mut sessions = self.sessions();
+        let mut sessions = self.sessions.lock();
         // Checked under the lock, so that no process starts after the last one was ordered to end.
         if self.stopped.load(Ordering::SeqCst) {
             return;
@@ -104,21 +105,21 @@ impl OpenVpn {
 
     /// Ends the tunnel's process. Returns at once.
     pub fn remove(&self, tunnel: &str) {
-        if let Some(entry) = self.sessions().get(tunnel) {
+        if let Some(entry) = self.sessions.lock().get(tunnel) {
             entry.wanted.send_modify(|wanted| wanted.process = None);
         }
     }
 
     /// Makes a tunnel that waits for its next attempt retry at once.
     pub fn retry_now(&self, tunnel: &str) {
-        if let Some(entry) = self.sessions().get(tunnel) {
+        if let Some(entry) = self.sessions.lock().get(tunnel) {
             entry.wanted.send_modify(|wanted| wanted.retry_now += 1);
         }
     }
 
     /// Returns the wanted process of each tunnel.
     pub fn list(&self) -> BTreeMap<String, Arc<OpenVpnProcess>> {
-        let mut sessions = self.sessions();
+        let mut sessions = self.sessions.lock();
         // Ended sessions that are not wanted any more are removed. Their tasks end with their senders.
         sessions.retain(|_, entry| {
             entry.wanted.borrow().process.is_some() || entry.status.borrow().stage != Stage::Idle
@@ -128,7 +129,7 @@ impl OpenVpn {
     }
 
     pub fn status(&self, tunnel: &str) -> Option<Status> {
-        self.sessions().get(tunnel).map(|entry| entry.status.borrow().clone())
+        self.sessions.lock().get(tunnel).map(|entry| entry.status.borrow().clone())
     }
 
     /// Returns a receiver that wakes on every process event, except traffic.
@@ -139,7 +140,7 @@ impl OpenVpn {
     /// Ends all processes for good and waits for their end.
     pub async fn stop(&self) {
         let entries: Vec<Entry> = {
-            let mut sessions = self.sessions();
+            let mut sessions = self.sessions.lock();
             self.stopped.store(true, Ordering::SeqCst);
             std::mem::take(&mut *sessions).into_values().collect()
         };
@@ -152,9 +153,5 @@ impl OpenVpn {
             // The kernel kills a remaining process when this process ends.
             let _ = tokio::time::timeout_at(deadline, task).await;
         }
-    }
-
-    fn sessions(&self) -> MutexGuard<'_, BTreeMap<String, Entry>> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

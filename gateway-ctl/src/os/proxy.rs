@@ -17,11 +17,13 @@ mod udp;
 
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use gateway_core::indexes::ProxyIndex;
 use gateway_core::plan::ProxyTarget;
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::watch;
@@ -86,16 +88,16 @@ impl Relay {
     }
 
     /// Returns the configured proxies, by number.
-    pub fn targets(&self) -> BTreeMap<u8, ProxyTarget> {
-        let targets = self.shared.targets.read().unwrap_or_else(PoisonError::into_inner);
+    pub fn targets(&self) -> BTreeMap<ProxyIndex, ProxyTarget> {
+        let targets = self.shared.targets.read();
         targets.iter().map(|(number, target)| (*number, ProxyTarget::clone(&target.to))).collect()
     }
 
     /// Adds or replaces a proxy. The first one starts the listeners.
-    pub fn put(&self, number: u8, to: ProxyTarget) -> Result<(), Error> {
+    pub fn put(&self, number: ProxyIndex, to: ProxyTarget) -> Result<(), Error> {
         self.listen()?;
         {
-            let mut targets = self.shared.targets.write().unwrap_or_else(PoisonError::into_inner);
+            let mut targets = self.shared.targets.write();
             let next = match targets.get(&number).filter(|target| target.to.proxy_id == to.proxy_id) {
                 Some(before) => before.replaced(to),
                 None => Target::new(to, Arc::new(Counters::default())),
@@ -106,9 +108,9 @@ impl Relay {
     }
 
     /// Removes a proxy and resets its connections. They are gone on return, unless that exceeds the time limit.
-    pub async fn remove(&self, number: u8) {
+    pub async fn remove(&self, number: ProxyIndex) {
         let gone = {
-            let mut targets = self.shared.targets.write().unwrap_or_else(PoisonError::into_inner);
+            let mut targets = self.shared.targets.write();
             let gone = targets.remove(&number).map(|target| target.counters.clone());
             if targets.is_empty() {
                 self.stop_listening();
@@ -123,7 +125,7 @@ impl Relay {
     }
 
     fn listen(&self) -> Result<(), Error> {
-        let mut listening = self.listening.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut listening = self.listening.lock();
         if !listening.is_empty() {
             return Ok(());
         }
@@ -152,17 +154,17 @@ impl Relay {
     }
 
     fn stop_listening(&self) {
-        for task in self.listening.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+        for task in self.listening.lock().drain(..) {
             task.abort();
         }
     }
 
     pub fn is_running(&self) -> bool {
-        !self.listening.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+        !self.listening.lock().is_empty()
     }
 
     pub fn status(&self) -> RelayStatus {
-        let targets = self.shared.targets.read().unwrap_or_else(PoisonError::into_inner);
+        let targets = self.shared.targets.read();
         let by_proxy = targets.values().map(|target| {
             let counters = &target.counters;
             ProxyTraffic {
@@ -189,6 +191,6 @@ impl Relay {
 impl Drop for Relay {
     fn drop(&mut self) {
         self.stop_listening();
-        self.shared.targets.write().unwrap_or_else(PoisonError::into_inner).clear();
+        self.shared.targets.write().clear();
     }
 }

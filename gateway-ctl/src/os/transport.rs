@@ -11,12 +11,13 @@ mod stream;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use gateway_core::facts::{Facts, TransportFact};
 use gateway_core::plan::{TransportKind, TransportTarget};
 use gateway_outbound::backoff::{Backoff, spread};
+use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -77,7 +78,7 @@ impl Transports {
     }
 
     pub fn targets(&self) -> BTreeMap<String, TransportTarget> {
-        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let running = self.running.lock();
         let alive = running.iter().filter(|(_, one)| !one.task.is_finished());
         alive.map(|(tunnel, one)| (tunnel.clone(), one.target.clone())).collect()
     }
@@ -95,7 +96,7 @@ impl Transports {
 
     /// Starts a bridge, or replaces its target.
     pub fn put(&self, tunnel: &str, target: TransportTarget) -> Result<(), Error> {
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = self.running.lock();
         let before = running.remove(tunnel).filter(|before| before.target.near == target.near);
         // The address stays with the tunnel, so its socket does.
         let near = match before.as_ref().map(|before| before.near.clone()) {
@@ -123,7 +124,7 @@ impl Transports {
 
     /// Ends a bridge. Its address is free on return.
     pub async fn remove(&self, tunnel: &str) {
-        let removed = self.running.lock().unwrap_or_else(PoisonError::into_inner).remove(tunnel);
+        let removed = self.running.lock().remove(tunnel);
         if let Some(mut removed) = removed {
             removed.task.abort();
             // Aborted and finished are both fine.
@@ -134,14 +135,14 @@ impl Transports {
 
     /// Sets the port of the WireGuard device whose packets the bridge transports, 0 while there is no device.
     pub fn set_device_port(&self, tunnel: &str, port: u16) {
-        if let Some(one) = self.running.lock().unwrap_or_else(PoisonError::into_inner).get(tunnel) {
+        if let Some(one) = self.running.lock().get(tunnel) {
             one.near.set_device(port);
         }
     }
 
     /// Makes all bridges with this fwmark reconnect, because their egress has changed.
     pub fn renew(&self, mark: u32) {
-        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let running = self.running.lock();
         for one in running.values().filter(|one| one.target.mark == mark) {
             one.again.notify_one();
         }

@@ -1,11 +1,12 @@
 //! BPF programs and maps in the kernel, as a subsystem of the reconcile loop.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use gateway_common::wire::SLOT_NONE;
 use gateway_core::plan::{Attachment, Plan};
 use gateway_core::shared::Shared;
+use parking_lot::Mutex;
 
 use super::status::PLAN;
 use super::{Check, Dataplane};
@@ -53,25 +54,20 @@ impl KernelDataplane {
 
     /// Runs a function on the programs. Blocks while a plan is being written.
     pub fn with<T>(&self, run: impl FnOnce(&mut Programs) -> T) -> T {
-        run(&mut self.lock().programs)
+        run(&mut self.inner.lock().programs)
     }
 
     /// Reports whether programs, their order and pins are as the last run left them. Blocks like
     /// [`with`](Self::with).
     pub fn is_intact(&self) -> bool {
-        self.lock().is_intact()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        // After a panic, the next run reads the state from the kernel again.
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock().is_intact()
     }
 }
 
 impl Dataplane for KernelDataplane {
     async fn apply(&self, plan: &Plan, check: Check) -> Outcome {
         let (this, plan) = (self.clone(), plan.clone());
-        match tokio::task::spawn_blocking(move || this.lock().apply(&plan, check)).await {
+        match tokio::task::spawn_blocking(move || this.inner.lock().apply(&plan, check)).await {
             Ok(outcome) => outcome,
             Err(error) => Outcome::failure("dataplane", &error),
         }

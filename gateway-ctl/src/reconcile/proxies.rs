@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use gateway_core::indexes::ProxyIndex;
 use gateway_core::plan::ProxyTarget;
 
 use crate::os::backend::{ABSENT, Backend, PRESENT};
@@ -19,30 +20,35 @@ impl Proxies {
 }
 
 impl Backend for Proxies {
-    type Key = u8;
+    type Key = ProxyIndex;
     type Value = ProxyTarget;
     type Error = Error;
 
     const NAME: &'static str = "proxies";
     const REMOVE_FIRST: bool = false;
 
-    async fn read(&self) -> Result<BTreeMap<u8, ProxyTarget>, Error> {
+    async fn read(&self) -> Result<BTreeMap<ProxyIndex, ProxyTarget>, Error> {
         // A relay that does not listen serves none of the wanted targets.
         Ok(if self.0.is_running() { self.0.targets() } else { BTreeMap::new() })
     }
 
-    async fn put(&self, key: &u8, want: &ProxyTarget, _have: Option<&ProxyTarget>) -> Result<(), Error> {
+    async fn put(
+        &self,
+        key: &ProxyIndex,
+        want: &ProxyTarget,
+        _have: Option<&ProxyTarget>,
+    ) -> Result<(), Error> {
         self.0.put(*key, want.clone())
     }
 
-    async fn remove(&self, key: &u8, _have: &ProxyTarget) -> Result<(), Error> {
+    async fn remove(&self, key: &ProxyIndex, _have: &ProxyTarget) -> Result<(), Error> {
         // The final packets to its clients leave by rules that are removed later.
         self.0.remove(*key).await;
         Ok(())
     }
 
-    fn resource(key: &u8) -> String {
-        format!("proxy {key}")
+    fn resource(key: &ProxyIndex) -> String {
+        format!("proxy {}", key.get())
     }
 
     fn differences(

@@ -2,15 +2,17 @@
 
 use std::borrow::Cow;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use gateway_core::facts::Link;
+use gateway_core::indexes::ProxyIndex;
 use gateway_core::plan::{
     AddressKey, Family, LinkSettings, NftRuleset, ProxyTarget, RouteKey, RouteValue, RuleAction, RuleKey,
     RuleValue, SecretKey, WireGuardDevice, names,
 };
+use parking_lot::Mutex;
 
 use super::*;
 use crate::os::fake_backend::{Journal, Mem};
@@ -95,7 +97,7 @@ struct FakeDataplane {
 impl Dataplane for FakeDataplane {
     async fn apply(&self, _plan: &Plan, check: Check) -> Outcome {
         self.journal.write("dataplane".to_owned());
-        self.checks.lock().unwrap().push(check);
+        self.checks.lock().push(check);
         Outcome { put: self.put.load(Ordering::Relaxed), ..Outcome::default() }
     }
 }
@@ -252,7 +254,7 @@ async fn egress_backends_are_removed_in_reverse_order() {
         connections: 1,
     };
     let mut plan = plan("gw-a", 1);
-    plan.proxies.insert(1, proxy);
+    plan.proxies.insert(ProxyIndex::new(1).expect("a proxy"), proxy);
     let outcomes = subsystems.run(&plan, Check::Maps).await;
     assert_eq!((outcomes["wireguard"].put, outcomes["proxies"].put), (1, 1));
     assert_in_order(&host.journal.take(), &[&["wireguard put"], &["proxies put"], &["dataplane"]]);
@@ -332,13 +334,13 @@ impl FakeWorld {
     }
 
     fn change(&self, change: impl FnOnce(&mut Facts)) {
-        change(&mut self.facts.lock().unwrap());
+        change(&mut self.facts.lock());
     }
 }
 
 impl Observe for FakeWorld {
     async fn facts(&self) -> Result<Facts, netlink::Error> {
-        Ok(self.facts.lock().unwrap().clone())
+        Ok(self.facts.lock().clone())
     }
 
     fn changes(&self) -> watch::Receiver<KernelChanges> {
@@ -362,7 +364,7 @@ fn start_loop(interval: Option<Duration>) -> RunningLoop {
     let (counter, until) = (Arc::clone(&compiles), Arc::clone(&validity));
     let compile = move |_: &Facts, _: Timestamp| {
         let revision = counter.fetch_add(1, Ordering::Relaxed) as u64 + 1;
-        Compiled { revision, plan: Plan { valid_until: *until.lock().unwrap(), ..plan("gw-a", 1) } }
+        Compiled { revision, plan: Plan { valid_until: *until.lock(), ..plan("gw-a", 1) } }
     };
     let begun = tokio::time::Instant::now();
     let clock = move || Timestamp::UNIX_EPOCH + begun.elapsed();
@@ -430,7 +432,7 @@ async fn maps_are_compared_soon_after_a_plan_went_live() {
     let begun = tokio::time::Instant::now();
     assert_eq!(running.next(&mut status).await.reason, Reason::Check);
     assert!((1..=2).contains(&begun.elapsed().as_secs()));
-    assert_eq!(*running.dataplane.checks.lock().unwrap(), [Check::Maps, Check::Plan, Check::Maps]);
+    assert_eq!(*running.dataplane.checks.lock(), [Check::Maps, Check::Plan, Check::Maps]);
     // Another program that changes the maps at once does not keep the loop running.
     let quiet = tokio::time::timeout(Duration::from_secs(600), status.changed()).await;
     assert!(quiet.is_err());
@@ -465,10 +467,10 @@ async fn an_outside_change_is_listed_and_repaired_by_the_periodic_run() {
 #[tokio::test(start_paused = true)]
 async fn a_plan_that_ends_is_compiled_again_in_time() {
     let running = start_loop(None);
-    *running.validity.lock().unwrap() = Some(Timestamp::from_second(30).unwrap());
+    *running.validity.lock() = Some(Timestamp::from_second(30).unwrap());
     let mut status = running.handle.status();
     running.next(&mut status).await;
-    *running.validity.lock().unwrap() = None;
+    *running.validity.lock() = None;
     let begun = tokio::time::Instant::now();
     let second = running.next(&mut status).await;
     assert_eq!((second.reason, second.revision), (Reason::Deadline, 2));

@@ -5,11 +5,12 @@
 //! known here, so that services end those that hold no more. A service ends a condition only if it has observed something.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use gateway_core::alerts::{AlertKey, Measure, behaviour};
 use gateway_model::kinds::alert_rule::AlertKind;
 use jiff::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use crate::clock::SharedClock;
@@ -174,7 +175,7 @@ impl ActiveAlerts {
     }
 
     fn lock(&self) -> MutexGuard<'_, Conditions> {
-        self.0.conditions.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.conditions.lock()
     }
 }
 

@@ -13,7 +13,9 @@ mod surroundings;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use gateway_core::alerts::{self, Alert, AlertEngine, AlertKey, Changes, Notification, Report, Surroundings};
+use gateway_core::alerts::{
+    self, Alert, AlertEngine, AlertKey, Announced, Changes, Notification, Report, Surroundings,
+};
 use tokio::sync::{broadcast, watch};
 use tokio::time::Instant;
 
@@ -194,6 +196,13 @@ impl Alerts {
     /// Returns the open alerts, oldest first.
     pub fn open_alerts(&self) -> Vec<Alert> {
         self.lock().engine.open().map(|record| record.alert.clone()).collect()
+    }
+
+    /// Returns the open alerts that receivers were notified of, oldest first. Consequences are none of them.
+    pub fn sent_alerts(&self) -> Vec<Alert> {
+        let state = self.lock();
+        let sent = state.engine.open().filter(|record| record.announced == Some(Announced::Sent));
+        sent.map(|record| record.alert.clone()).collect()
     }
 
     /// Returns the open alerts and a receiver for all later changes.

@@ -19,7 +19,7 @@ mod target;
 mod webdav;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use gateway_model::export::Document;
@@ -30,6 +30,7 @@ use gateway_model::settings::keys;
 use gateway_model::{Revision, State};
 use gateway_outbound::Resolver;
 use jiff::{SignedDuration, Timestamp};
+use parking_lot::Mutex;
 use serde_json::json;
 use zeroize::Zeroizing;
 
@@ -269,7 +270,7 @@ impl Service {
         let config: BackupConfig = state.group();
         let runs = self.store.backup_runs()?;
         let next = self.next(&state, &config, &runs).map(|due| due.at);
-        let seen = self.seen().clone();
+        let seen = self.seen.lock().clone();
         let zone = self.store.clock().zone();
         Ok(Report {
             running_since: seen.running_since,
@@ -357,7 +358,7 @@ impl Service {
     }
 
     fn is_probe_due(&self) -> bool {
-        let (now, seen) = (self.store.clock().now(), self.seen());
+        let (now, seen) = (self.store.clock().now(), self.seen.lock());
         let fresh = |health: &Health| {
             let age = now.duration_since(health.checked_at);
             !age.is_negative() && age < PROBE_EVERY
@@ -366,22 +367,18 @@ impl Service {
     }
 
     fn note_health(&self, state: &State, backups: Option<Result<usize, String>>) {
-        let mut seen = self.seen();
+        let mut seen = self.seen.lock();
         let checked_at = self.store.clock().now();
         if let Some(backups) = backups {
             seen.health = Some(Health { checked_at, backups });
             seen.revision = configured(state).0;
         }
     }
-
-    fn seen(&self) -> MutexGuard<'_, TargetState> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl std::fmt::Debug for Service {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Service").field("seen", &*self.seen()).finish_non_exhaustive()
+        f.debug_struct("Service").field("seen", &*self.seen.lock()).finish_non_exhaustive()
     }
 }
 
@@ -392,7 +389,7 @@ impl<'s> RunGuard<'s> {
     /// Begins a run; returns `None` if another one is in progress.
     fn begin(service: &'s Service) -> Option<Self> {
         let now = service.store.clock().now();
-        let mut seen = service.seen();
+        let mut seen = service.seen.lock();
         if seen.running_since.is_some() {
             return None;
         }
@@ -403,7 +400,7 @@ impl<'s> RunGuard<'s> {
 
 impl Drop for RunGuard<'_> {
     fn drop(&mut self) {
-        self.0.seen().running_since = None;
+        self.0.seen.lock().running_since = None;
     }
 }
 

@@ -2,12 +2,12 @@
 //! network has no value.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use gateway_core::plan::TransportTarget;
 use gateway_model::Id;
 use gateway_model::kinds::bridge::BridgeTest;
+use parking_lot::Mutex;
 
 use crate::os::transport;
 use crate::reconcile::Reason;
@@ -38,12 +38,12 @@ pub struct Tests(Mutex<BTreeMap<Id, BridgeTest>>);
 
 impl Tests {
     pub fn last(&self, bridge: Id) -> Option<BridgeTest> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&bridge).cloned()
+        self.0.lock().get(&bridge).cloned()
     }
 
     /// Stores a test, and drops those of bridges that no longer exist.
     pub fn keep(&self, bridge: Id, test: BridgeTest, exists: impl Fn(Id) -> bool) {
-        let mut tests = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tests = self.0.lock();
         tests.retain(|id, _| exists(*id));
         tests.insert(bridge, test);
     }

@@ -55,7 +55,7 @@ pub async fn check(world: &World) -> Vec<UplinkCheck> {
 
 async fn check_uplink(world: &World, uplink: &UplinkSettings, targets: &[CaptiveTarget]) -> UplinkCheck {
     let interface = uplink.interface.clone();
-    let mark = Mark::carried_by(uplink.number).0;
+    let mark = Mark::carried_by(uplink.number.get()).0;
     let binding = SocketBinding { interface: interface.clone(), source: None, mark };
     // Without a kernel, no rule keeps the requests on the uplink.
     let binding = world.attached.is_some().then_some(binding);

@@ -1,12 +1,13 @@
 //! Dead-man switch at run time: settings and check-ins from the store, time from the clocks, warnings to the log.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use gateway_core::state_machines::deadman::{Action, CheckIn, Deadman, Now, WARN_AT};
 use gateway_model::settings::group::Group;
 use gateway_model::settings::groups::{DeadmanSettings, WipeLevel};
 use jiff::{SignedDuration, Timestamp};
+use parking_lot::Mutex;
 
 use crate::store::{Error, Store};
 
@@ -57,7 +58,7 @@ impl DeadManSwitch {
             }),
             store,
         };
-        switch.follow(&mut switch.held())?;
+        switch.follow(&mut switch.held.lock())?;
         Ok(switch)
     }
 
@@ -68,7 +69,7 @@ impl DeadManSwitch {
 
     /// Records a check-in of an administrator.
     pub fn check_in(&self) -> Result<(), Error> {
-        let mut held = self.held();
+        let mut held = self.held.lock();
         self.follow(&mut held)?;
         if !held.settings.enabled {
             return Ok(());
@@ -84,7 +85,7 @@ impl DeadManSwitch {
 
     /// Advances the switch; call it every [`POLL_INTERVAL`]. Returns the wipe level once, when the switch fires.
     pub fn tick(&self) -> Result<Option<WipeLevel>, Error> {
-        let mut held = self.held();
+        let mut held = self.held.lock();
         self.follow(&mut held)?;
         match held.machine.poll(self.now()) {
             Some(Action::Fire) => {
@@ -103,7 +104,7 @@ impl DeadManSwitch {
     }
 
     pub fn report(&self) -> Result<Report, Error> {
-        let mut held = self.held();
+        let mut held = self.held.lock();
         self.follow(&mut held)?;
         let now = self.now();
         let hours = held.settings.hours;
@@ -143,10 +144,6 @@ impl DeadManSwitch {
     fn now(&self) -> Now {
         let clock = self.store.clock();
         Now { wall: clock.now(), boot: clock.boot(), synced: (self.synced)() }
-    }
-
-    fn held(&self) -> MutexGuard<'_, SavedCheckIn> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -6,7 +6,7 @@ mod metrics;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use gateway_core::dhcp_report::parse;
@@ -14,6 +14,7 @@ use gateway_core::facts::Facts;
 use gateway_core::interfaces::{InterfaceRole, role};
 use gateway_model::settings::groups::InterfaceMethod;
 use gateway_outbound::causes::with_causes;
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 use crate::handles::in_memory;
@@ -43,12 +44,7 @@ in_memory!(DhcpControl);
 impl DhcpControl {
     /// Makes the client of an interface renew its lease. Returns false if none runs.
     pub fn renew(&self, interface: &str) -> bool {
-        self.lock().get(interface).is_some_and(|client| client.send(Request::Renew).is_ok())
-    }
-
-    /// Locks the list; a panic between two statements leaves it consistent.
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, mpsc::UnboundedSender<Request>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().get(interface).is_some_and(|client| client.send(Request::Renew).is_ok())
     }
 }
 
@@ -71,7 +67,7 @@ async fn run(context: Context) {
     };
     let (sender, mut events) = mpsc::unbounded_channel();
     let (mut facts, mut revisions) = (context.wake.facts(), context.store.watch());
-    control.lock().clear();
+    control.0.lock().clear();
     context.worlds.report(|reports| reports.dhcp_clients = Arc::default());
     loop {
         let wanted = wanted(&context, &facts.borrow_and_update());
@@ -112,7 +108,7 @@ fn follow(
     worlds: &Worlds,
     (script, sender): (&Path, &mpsc::UnboundedSender<(String, Event)>),
 ) {
-    let mut clients = control.lock();
+    let mut clients = control.0.lock();
     // A task ends when its sender is dropped.
     clients.retain(|interface, _| wanted.contains(interface));
     let started: Vec<String> = wanted.iter().filter(|name| !clients.contains_key(*name)).cloned().collect();

@@ -23,8 +23,8 @@ use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
@@ -42,6 +42,7 @@ use gateway_model::kinds::alert_rule::AlertKind;
 use gateway_model::settings::bootstrap::{Dns, DnsBackend};
 use gateway_model::settings::groups::WipeLevel;
 use gateway_model::{Id, Revision};
+use parking_lot::Mutex;
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
@@ -138,7 +139,7 @@ impl DnsService {
     /// Stops answering on all addresses for good.
     fn silence(&self) {
         // The lock prevents a concurrent update from listening again.
-        let _renewed = self.renewed.lock().unwrap_or_else(PoisonError::into_inner);
+        let _renewed = self.renewed.lock();
         self.silenced.store(true, Ordering::Release);
         let settings = Settings::clone(&self.resolver.settings());
         self.resolver.reconfigure(Settings { listen: Vec::new(), secure: Vec::new(), ..settings });
@@ -200,7 +201,7 @@ impl DnsService {
         inputs: impl FnOnce() -> Arc<ResolverInputs>,
         local_answers: Option<Arc<FilterAndZones>>,
     ) {
-        let mut renewed = self.renewed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut renewed = self.renewed.lock();
         let inputs = inputs();
         let local_answers = local_answers.map(|filter_and_zones| filter_and_zones as Arc<dyn LocalAnswers>);
         // Each publication invalidates the kernel DNS cache.

@@ -2,10 +2,11 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use gateway_common::verdict::Reason;
+use parking_lot::Mutex;
 
 use crate::handles::in_memory;
 use crate::os::bpf::Event;
@@ -23,18 +24,14 @@ in_memory!(Recent);
 
 impl Recent {
     pub fn list(&self) -> Vec<Event> {
-        self.lock().iter().cloned().collect()
+        self.0.lock().iter().cloned().collect()
     }
 
     fn add(&self, events: Vec<Event>) {
-        let mut kept = self.lock();
+        let mut kept = self.0.lock();
         kept.extend(events);
         let surplus = kept.len().saturating_sub(MAX_EVENTS);
         kept.drain(..surplus);
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<Event>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -49,7 +46,7 @@ pub fn service(context: &Context) -> Service {
                 while !programs.drain_events(MAX_EVENTS).is_empty() {}
                 programs.clear_block_hits()
             });
-            recent.lock().clear();
+            recent.0.lock().clear();
             erased.map_err(io::Error::other)
         })
     })

@@ -29,6 +29,7 @@ use crate::os::driver_state::ShaperChanges;
 use crate::os::length_limits::{LengthLimits, Sysctls};
 use crate::os::path_changes::PathChanges;
 use crate::service::{Context, Service};
+use crate::services::captures::CapturedInterfaces;
 use crate::supervise::blocking;
 use xdp::XdpControl;
 
@@ -80,6 +81,8 @@ async fn follow(
     mut control: XdpControl,
 ) -> (io::Error, XdpControl) {
     let (mut compiled, mut facts) = (context.wake.compiled(), context.wake.facts());
+    let captured = context.handles.get::<CapturedInterfaces>();
+    let mut captures = captured.watch();
     let mut check = interval_at(Instant::now(), CHECK_INTERVAL);
     let mut renew = interval_at(Instant::now(), RENEWAL);
     renew.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -108,6 +111,7 @@ async fn follow(
             },
             _ = compiled.changed() => {}
             _ = facts.changed() => {}
+            _ = captures.changed() => {}
             _ = check.tick() => {}
             _ = count.tick() => {
                 let fast_path = fast_path.clone();
@@ -118,22 +122,28 @@ async fn follow(
             }
         }
         let links = links(&compiled.borrow().plan, &facts.borrow(), &Sysctls);
-        let problem = links.as_ref().and_then(|links| turn_on(fast_path, links, liberal).err());
-        if links.is_none() || problem.is_some() {
-            report(fast_path.set(None));
-            liberal.restore();
-        }
-        if let Some(problem) = &problem {
-            tracing::warn!("{problem}: the fast path stays off");
-        }
-        fast_path.set_problem(problem);
+        turn(fast_path, links.as_ref(), liberal);
         let (in_force, observed) = (compiled.borrow().clone(), facts.borrow().clone());
+        let captured = captured.all();
         control = blocking(move || {
-            control.update(&in_force.plan, &observed);
+            control.update(&in_force.plan, &observed, &captured);
             control
         })
         .await;
     }
+}
+
+/// Turns the fast path on for these interfaces, or off.
+fn turn(fast_path: &FastPath, links: Option<&BTreeMap<u32, FastLink>>, liberal: &mut Liberal) {
+    let problem = links.and_then(|links| turn_on(fast_path, links, liberal).err());
+    if links.is_none() || problem.is_some() {
+        report(fast_path.set(None));
+        liberal.restore();
+    }
+    if let Some(problem) = &problem {
+        tracing::warn!("{problem}: the fast path stays off");
+    }
+    fast_path.set_problem(problem);
 }
 
 /// Turns the fast path on for these interfaces.

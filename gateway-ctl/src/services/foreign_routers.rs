@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use gateway_common::link_protocol::LinkProtocol;
@@ -13,6 +13,7 @@ use gateway_model::id::MacAddr;
 use gateway_model::kinds::alert_rule::AlertKind;
 use ipnet::Ipv6Net;
 use jiff::{SignedDuration, Timestamp};
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::time::interval;
@@ -51,13 +52,13 @@ in_memory!(ForeignRouters);
 
 impl ForeignRouters {
     pub fn list(&self) -> Vec<ForeignRouter> {
-        self.lock().values().cloned().collect()
+        self.0.lock().values().cloned().collect()
     }
 
     /// Takes an announcement. A lifetime of 0 is that of a router that hosts do not use for the internet, such as those
     /// of Thread networks.
     fn note(&self, interface: &str, mac: [u8; 6], heard: RouterAdvertisement, now: Timestamp) {
-        let mut routers = self.lock();
+        let mut routers = self.0.lock();
         let key = (interface.to_owned(), heard.source);
         if heard.lifetime == 0 {
             routers.remove(&key);
@@ -80,11 +81,7 @@ impl ForeignRouters {
     }
 
     fn expire(&self, now: Timestamp) {
-        self.lock().retain(|_, router| router.until > now);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<(String, Ipv6Addr), ForeignRouter>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().retain(|_, router| router.until > now);
     }
 }
 
@@ -92,7 +89,7 @@ impl ForeignRouters {
 pub fn service(context: &Context) -> Service {
     let routers = context.handles.get::<ForeignRouters>();
     Service::new("foreign_routers", context, run).erases(move |_| {
-        routers.lock().clear();
+        routers.0.lock().clear();
         std::future::ready(Ok(()))
     })
 }

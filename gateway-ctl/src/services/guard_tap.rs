@@ -3,12 +3,13 @@
 //! Decision 0101 says why.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use gateway_core::facts::Facts;
 use gateway_core::plan::{Attachment, Plan};
 use gateway_model::kinds::alert_rule::AlertKind;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::handles::in_memory;
@@ -69,7 +70,7 @@ in_memory!(Escapes);
 
 impl Escapes {
     pub fn read(&self) -> EscapeCounts {
-        let state = self.lock();
+        let state = self.0.lock();
         let recent = state.recent.iter().map(|(.., packets)| packets).sum();
         EscapeCounts {
             counters: state.counters.clone(),
@@ -82,7 +83,7 @@ impl Escapes {
 
     /// Takes a reading of the counters. Returns the new packets by interface.
     fn note(&self, now: Instant, counters: BTreeMap<String, Counters>) -> BTreeMap<String, u64> {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         let before = |name: &String| state.counters.get(name).map_or(0, |counters| counters.packets);
         let new = counters.iter().map(|(name, now)| (name.clone(), now.packets.saturating_sub(before(name))));
         let new: BTreeMap<String, u64> = new.filter(|(_, packets)| *packets > 0).collect();
@@ -96,21 +97,17 @@ impl Escapes {
     }
 
     fn note_observed(&self, duration: Duration) {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         state.observed += duration;
         state.failure = None;
     }
 
     fn note_pause(&self, duration: Duration) {
-        self.lock().paused += duration;
+        self.0.lock().paused += duration;
     }
 
     fn fail(&self, failure: String) {
-        self.lock().failure = Some(failure);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().failure = Some(failure);
     }
 }
 
@@ -244,7 +241,7 @@ fn report(active_alerts: &ActiveAlerts, escapes: &Escapes, counters: BTreeMap<St
         let message = format!("{packets} packets left past the egress guard by {interface}");
         active_alerts.raise(LEAK, &interface, message);
     }
-    let state = escapes.lock();
+    let state = escapes.0.lock();
     active_alerts.keep(LEAK, |interface| state.recent.iter().any(|(_, name, _)| name == interface));
 }
 

@@ -1,7 +1,7 @@
 //! History of uplinks and tunnels: samples of the published world, kept in memory for a day.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use gateway_core::history::{MinuteRing, Span, Spans};
@@ -9,6 +9,7 @@ use gateway_model::Id;
 use gateway_model::kinds::tunnel_health::{TunnelLive, TunnelStatus};
 use gateway_model::settings::uplink::UplinkState;
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -139,7 +140,7 @@ in_memory!(History);
 impl History {
     /// Returns the last minutes of an uplink, by interface.
     pub fn uplink(&self, interface: &str, now: Timestamp, minutes: usize) -> UplinkHistory {
-        let mut recorded = self.lock();
+        let mut recorded = self.0.lock();
         let Some(record) = recorded.uplinks.get_mut(interface) else { return UplinkHistory::default() };
         let span = |Span { from, to, state: (state, active) }| UplinkSpan { from, to, state, active };
         let minute = |(at, samples): (Timestamp, &UplinkSamples)| UplinkMinute {
@@ -155,7 +156,7 @@ impl History {
 
     /// Returns the last minutes of a tunnel.
     pub fn tunnel(&self, id: Id, now: Timestamp, minutes: usize) -> TunnelHistory {
-        let mut recorded = self.lock();
+        let mut recorded = self.0.lock();
         let Some(record) = recorded.tunnels.get_mut(&id) else { return TunnelHistory::default() };
         let span = |Span { from, to, state }| TunnelSpan { from, to, status: state };
         let minute = |(at, samples): (Timestamp, &TunnelSamples)| TunnelMinute {
@@ -171,19 +172,14 @@ impl History {
     }
 
     fn clear(&self) {
-        *self.lock() = Recorded::default();
+        *self.0.lock() = Recorded::default();
     }
 
     /// Notes states and measurements.
     fn sample(&self, world: &World, now: Timestamp) {
-        let mut recorded = self.lock();
+        let mut recorded = self.0.lock();
         recorded.note_states(world, now);
         recorded.measure(world, now);
-    }
-
-    /// Locks the samples; a panic between two statements leaves them consistent.
-    fn lock(&self) -> MutexGuard<'_, Recorded> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

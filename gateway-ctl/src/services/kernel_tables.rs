@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use gateway_core::health::{Check, CheckState, Finding};
+use parking_lot::Mutex;
 
 use crate::os::bpf::TableUse;
 use crate::reconcile::KernelDataplane;
@@ -142,7 +142,7 @@ struct Sample {
 impl FlowTable {
     /// Returns the check. `read` returns the counter of packets and the use of the tables.
     fn check(&self, read: impl FnOnce() -> Option<(u64, [TableUse; 2])>, now: Instant) -> Option<Check> {
-        let mut last = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut last = self.0.lock();
         let sample = match *last {
             Some(sample) if now.saturating_duration_since(sample.at) < FLOW_PERIOD => sample,
             before => {

@@ -6,11 +6,12 @@
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use gateway_common::link_protocol::LinkProtocol;
 use gateway_common::wire::LinkFrame;
+use parking_lot::Mutex;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
@@ -67,12 +68,12 @@ impl LinkFrames {
 
     /// Takes the packets of the protocol, oldest first.
     pub fn take(&self, protocol: LinkProtocol) -> VecDeque<Arrival> {
-        std::mem::take(&mut self.queue(protocol).lock())
+        std::mem::take(&mut self.queue(protocol).packets.lock())
     }
 
     fn add(&self, protocol: LinkProtocol, arrival: Arrival) {
         let queue = self.queue(protocol);
-        let mut packets = queue.lock();
+        let mut packets = queue.packets.lock();
         if packets.len() >= QUEUE_CAPACITY {
             packets.pop_front();
         }
@@ -84,7 +85,7 @@ impl LinkFrames {
     fn clear(&self) {
         let Queues { announcements, dhcp_replies, solicitations, advertisements } = &*self.0;
         for queue in [announcements, dhcp_replies, solicitations, advertisements] {
-            queue.lock().clear();
+            queue.packets.lock().clear();
         }
     }
 
@@ -98,11 +99,7 @@ impl LinkFrames {
     }
 }
 
-impl Queue {
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Arrival>> {
-        self.packets.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+impl Queue {}
 
 /// Returns the service that reads the copies of the kernel programs.
 pub fn service(context: &Context) -> Service {

@@ -12,9 +12,9 @@ use std::io;
 use std::sync::Arc;
 
 use gateway_common::classify::TCP;
-use gateway_common::leg_selection::FIRST_TUNNEL;
 use gateway_core::evaluate::live_flow::leg_of;
 use gateway_core::facts::Facts;
+use gateway_core::indexes::LegId;
 use gateway_core::network::Network;
 
 use crate::os::bpf::EpochChange;
@@ -54,7 +54,7 @@ fn remove(compiled: &Compiled, facts: &Facts, network: &Network) -> io::Result<u
     let mut removed = 0;
     for entry in conntrack::list_untranslated()? {
         let leg = leg_of(&compiled.plan.dataplane, facts, network, &entry.flow);
-        if entry.flow.protocol != TCP && leg.is_some_and(|leg| leg >= FIRST_TUNNEL) {
+        if entry.flow.protocol != TCP && leg.is_some_and(LegId::is_tunnel) {
             conntrack::delete(&entry)?;
             removed += 1;
         }

@@ -16,6 +16,7 @@ use std::time::Duration;
 use gateway_common::wire::Mark;
 use gateway_core::compile::proxy_login;
 use gateway_core::facts::ProxyFact;
+use gateway_core::indexes::LegId;
 use gateway_core::plan::Plan;
 use gateway_model::kinds::proxy::{Proxy, ProxyLive, ProxyStatus};
 use gateway_model::{Id, State};
@@ -36,7 +37,7 @@ const LEAST_PAUSE: Duration = Duration::from_millis(500);
 const TICK: Duration = Duration::from_secs(1);
 
 /// Path to a proxy: the proxy and the leg.
-type ProxyPath = (Id, u8);
+type ProxyPath = (Id, Option<LegId>);
 
 /// Result of a task that the watcher started.
 enum TaskResult {
@@ -131,20 +132,20 @@ impl Proxies {
     fn update_paths(&mut self, state: &State, plan: &Plan, is_current: bool) {
         let mut wanted: BTreeSet<ProxyPath> = BTreeSet::new();
         // Endpoint names, each with the legs that reach the proxies of that name.
-        let mut names: BTreeMap<String, BTreeSet<u8>> = BTreeMap::new();
+        let mut names: BTreeMap<String, BTreeSet<Option<LegId>>> = BTreeMap::new();
         for proxy in state.proxies.iter().filter(|proxy| proxy.enabled) {
             let id = proxy.meta.id;
             let by = plan.proxies.values().find(|target| target.proxy_id == id.to_string());
             match by {
                 // Without a usable leg, no leg may reveal that the proxy is in use.
                 Some(target) => wanted.extend(target.legs.iter().map(|leg| (id, *leg))),
-                None => drop(wanted.insert((id, 0))),
+                None => drop(wanted.insert((id, None))),
             }
             if let Some(name) = proxy.endpoint_name() {
                 names
                     .entry(name)
                     .or_default()
-                    .extend(wanted.range((id, 0)..=(id, u8::MAX)).map(|(_, leg)| *leg));
+                    .extend(wanted.range((id, None)..).take_while(|(of, _)| *of == id).map(|(_, leg)| *leg));
             }
         }
         self.names.retain(|name, _| names.contains_key(name));
@@ -161,7 +162,7 @@ impl Proxies {
 
     /// Resolves a name; it keeps its address while the proxy is up there. The lookup uses a leg that reaches the
     /// proxy, and the default route only if it is the only leg.
-    fn resolve(&mut self, state: &State, name: String, legs: &BTreeSet<u8>) {
+    fn resolve(&mut self, state: &State, name: String, legs: &BTreeSet<Option<LegId>>) {
         let down = |path: &ProxyPath, watched: &ProxyWatch| {
             let proxy = state.proxies.get(path.0);
             watched.health.verdict() == Verdict::Down
@@ -175,7 +176,7 @@ impl Proxies {
         }
         known.last_attempt = Some(Instant::now());
         known.attempts = known.attempts.wrapping_add(1);
-        let mark = Mark::carried_by(carrying_leg(legs, known.attempts)).0;
+        let mark = Mark::carried_by(LegId::raw(carrying_leg(legs, known.attempts))).0;
         let (sender, endpoint_names) = (self.sender.clone(), self.context.endpoint_names.clone());
         tokio::spawn(async move {
             let found = endpoint_names.resolve(&name, mark).await.map_err(|error| error.to_string());
@@ -256,7 +257,7 @@ impl Proxies {
     }
 
     /// Makes the next probe of a path due at once, because a client's connection over it failed.
-    fn retry_now<'a>(&mut self, doubted: impl Iterator<Item = &'a (String, u8)>) {
+    fn retry_now<'a>(&mut self, doubted: impl Iterator<Item = &'a (String, Option<LegId>)>) {
         for (id, leg) in doubted {
             let Some(watched) = id.parse().ok().and_then(|id| self.paths.get_mut(&(id, *leg))) else {
                 continue;
@@ -271,8 +272,12 @@ impl Proxies {
         let mut states = ProxyStates::default();
         for proxy in state.proxies.iter() {
             let id = proxy.meta.id;
-            let paths =
-                || self.paths.range((id, 0)..=(id, u8::MAX)).map(|((_, leg), watched)| (*leg, watched));
+            let paths = || {
+                self.paths
+                    .range((id, None)..)
+                    .take_while(|((of, _), _)| *of == id)
+                    .map(|((_, leg), watched)| (*leg, watched))
+            };
             let verdict = |wanted| paths().any(|(_, path)| path.health.verdict() == wanted);
             let status = match proxy.enabled {
                 false => ProxyStatus::Disabled,
@@ -312,9 +317,9 @@ impl Proxies {
 
 /// Returns the leg for resolving a name. The legs that reach its proxy take turns; the default route is used only if
 /// it is the only leg.
-fn carrying_leg(legs: &BTreeSet<u8>, attempt: usize) -> u8 {
-    let others: Vec<u8> = legs.iter().copied().filter(|leg| *leg != 0).collect();
-    others.get(attempt % others.len().max(1)).copied().unwrap_or(0)
+fn carrying_leg(legs: &BTreeSet<Option<LegId>>, attempt: usize) -> Option<LegId> {
+    let others: Vec<LegId> = legs.iter().copied().flatten().collect();
+    others.get(attempt % others.len().max(1)).copied()
 }
 
 /// Returns a random number from 0 to 1.
@@ -331,7 +336,9 @@ mod tests {
 
     #[test]
     fn the_name_of_a_proxy_is_resolved_by_the_default_route_only_without_another_underlay() {
-        let leg = |legs: &[u8], attempt| carrying_leg(&legs.iter().copied().collect(), attempt);
+        let leg = |legs: &[u8], attempt| {
+            LegId::raw(carrying_leg(&legs.iter().copied().map(LegId::new).collect(), attempt))
+        };
         assert_eq!(leg(&[0], 1), 0);
         assert_eq!(leg(&[0, 16], 1), 16);
         assert_eq!([1, 2, 3].map(|attempt| leg(&[0, 16, 17], attempt)), [17, 16, 17]);

@@ -4,8 +4,6 @@
 //! such as 0-RTT data. Once the name is known, they enter again in their order and pass, unless the server is a public
 //! resolver. Of other hosts the program copies Initial packets only. Decision 0102 says why.
 
-mod decrypt;
-
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -15,6 +13,7 @@ use gateway_common::wire::{FlowKey, QuicInitial, ServerNames, flow_flags};
 use gateway_core::fair_share::largest;
 use gateway_core::host_paths::HostPaths;
 use gateway_core::quic_initial::{Handshake, Name, frame, header};
+use gateway_dissect::quic;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
@@ -135,7 +134,7 @@ impl Connections {
         let (id, frames) = ids
             .into_iter()
             .flatten()
-            .find_map(|id| decrypt::frames(datagram, &header, id).map(|frames| (id.to_vec(), frames)))?;
+            .find_map(|id| quic::frames(datagram, &header, id).map(|frames| (id.to_vec(), frames)))?;
         if finished.is_some_and(|finished| finished.connection_id == id) {
             return self.follow(copy, datagram, now);
         }

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gateway_core::facts::{Facts, UplinkFacts};
+use gateway_core::indexes::LegId;
 use gateway_core::network::Network;
 use gateway_core::state_machines::wan_manager::{Candidate, WanManager};
 use gateway_model::settings::Bootstrap;
@@ -131,7 +132,7 @@ impl Manager {
             let uplink = network.uplinks.iter().find(|uplink| uplink.interface == wan.interface.as_str());
             uplink.map(|uplink| uplink.number)
         };
-        let configured: BTreeMap<&str, (&Wan, u8)> =
+        let configured: BTreeMap<&str, (&Wan, LegId)> =
             wans.iter().filter_map(|wan| Some((wan.interface.as_str(), (*wan, number(wan)?)))).collect();
         self.lines.retain(|interface, line| {
             configured
@@ -168,7 +169,7 @@ impl Manager {
             let ahead = SignedDuration::try_from(boot.saturating_sub(now.boot)).unwrap_or_default();
             now.wall - ago + ahead
         };
-        let interface = |number: u8| {
+        let interface = |number: LegId| {
             self.lines.values().find(|line| line.number == number).map(|line| line.wan.interface.to_string())
         };
         let report = |line: &Line| (line.wan.interface.to_string(), line.report(wall(line.health.since())));
@@ -177,7 +178,7 @@ impl Manager {
         let first = self.lines.values().min_by_key(|line| (line.wan.priority, line.number));
         self.report.is_on_standby =
             self.selection.active().is_some() && first.map(|line| line.number) != self.selection.active();
-        let pinned = |(number, pin): (u8, gateway_core::state_machines::wan_manager::FlapPin)| {
+        let pinned = |(number, pin): (LegId, gateway_core::state_machines::wan_manager::FlapPin)| {
             let line = self.lines.values().find(|line| line.number == number)?;
             let uplink = line.name().to_owned();
             Some(PinnedUplink { uplink, count: pin.count, pinned_until: wall(pin.until) })

@@ -2,8 +2,6 @@
 //!
 //! They are stored beside the configuration: a rollback must not undo the record of a backup.
 
-use std::sync::PoisonError;
-
 use jiff::Timestamp;
 use redb::{ReadableTable, TableDefinition, TableError, WriteTransaction};
 use schemars::JsonSchema;
@@ -95,7 +93,7 @@ impl Store {
     /// Stores a run, with its audit entry in the same transaction.
     pub fn keep_backup_run(&self, ticket: AuditTicket, run: &Run) -> Result<(), Error> {
         let result = if run.is_ok() { AuditResult::Success } else { AuditResult::Failed };
-        let mut head = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut head = self.writer.lock();
         let entry = audit::Entry::new(&head, ticket, result, self.clock.now());
         let txn = self.db.begin_write().map_err(Error::at("begin to write"))?;
         add(&txn, run)?;
@@ -114,7 +112,7 @@ impl Store {
         if let Some(series) = known {
             return Ok(series);
         }
-        let _held = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let _held = self.writer.lock();
         let series = format!("{:.8}", uuid::Uuid::new_v4().simple().to_string());
         let txn = self.db.begin_write().map_err(Error::at("begin to write"))?;
         {

@@ -1,6 +1,6 @@
 //! Write path: the only one of the store.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use gateway_model::State;
 use gateway_model::registry::KINDS;
@@ -64,7 +64,7 @@ impl Store {
         beside: impl FnOnce(&CommitContext<'_>) -> Result<X, Error>,
     ) -> Result<(T, X), CommitError<E>> {
         // A writer that panicked left nothing half done: the head moves only after its transaction.
-        let mut head = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut head = self.writer.lock();
         let before = self.current();
         let now = self.clock.now();
         let mut draft = before.begin(now);
@@ -104,7 +104,7 @@ impl Store {
 
     /// Records an attempt that changed nothing in the store: refused, failed, or an action outside of it.
     pub fn record(&self, ticket: AuditTicket, result: AuditResult) -> Result<(), Error> {
-        let mut head = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut head = self.writer.lock();
         let entry = audit::Entry::new(&head, ticket, result, self.clock.now());
         let txn = self.db.begin_write().map_err(Error::at("begin to write"))?;
         audit::append(&txn, &entry)?;

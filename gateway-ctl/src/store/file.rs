@@ -8,10 +8,11 @@ use std::io;
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 use redb::{Database, ReadTransaction, ReadableDatabase, StorageError, TransactionError, WriteTransaction};
 
 use super::error::Error;
@@ -105,7 +106,7 @@ impl Db {
 
     /// Reopens the file after a failed write.
     fn reopen(&self, failed: &Arc<OpenFile>) -> Result<(), TransactionError> {
-        let _alone = self.reopening.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.reopening.lock();
         let Some(file) = failed.file().filter(|_| Arc::ptr_eq(failed, &self.open.load())) else {
             return Ok(());
         };

@@ -1,9 +1,9 @@
 //! Opening of the store, as a value that all parts of the daemon share.
 
 use std::path::Path;
-use std::sync::Mutex;
 
 use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 use redb::ReadableDatabase;
 use tokio::sync::watch;
 

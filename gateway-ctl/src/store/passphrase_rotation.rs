@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use gateway_model::secret::Open;
 use gateway_model::secrets::{Scope, SecretPlace};
@@ -80,7 +80,7 @@ impl Store {
         to: SecretStorage,
         edit: impl FnOnce(&mut State, bool) -> Result<usize, UnsealableSecrets>,
     ) -> Result<usize, RotateError> {
-        let mut head = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut head = self.writer.lock();
         let (before, now) = (self.current(), self.clock.now());
         let mut draft = before.begin(now);
         // Under the lock: another thread may just have set a passphrase.

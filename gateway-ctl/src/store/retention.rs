@@ -1,6 +1,5 @@
 //! Retention of the audit trail: the oldest entries are removed, and the chain still proves the rest.
 
-use std::sync::PoisonError;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -37,7 +36,7 @@ impl Store {
     }
 
     fn trim_batch(&self, keep: AuditRetention) -> Result<u64, Error> {
-        let mut head = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut head = self.writer.lock();
         let now = self.clock.now();
         let age = SignedDuration::try_from(keep.age).unwrap_or(SignedDuration::MAX);
         let oldest = now.checked_sub(age).unwrap_or(Timestamp::MIN);

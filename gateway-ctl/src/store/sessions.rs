@@ -12,12 +12,12 @@ mod operations;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use gateway_model::{Id, State};
 use jiff::{SignedDuration, Timestamp};
+use parking_lot::Mutex;
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -138,12 +138,8 @@ impl Sessions {
 
     /// Drops all sessions from memory, after they were removed from the file.
     pub(super) fn forget(&self) {
-        self.held().clear();
-        self.sign_ins.lock().unwrap_or_else(PoisonError::into_inner).clear();
-    }
-
-    fn held(&self) -> MutexGuard<'_, BTreeMap<Uuid, LiveSession>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock().clear();
+        self.sign_ins.lock().clear();
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use gateway_core::state_machines::deadman::CheckIn;
 use gateway_journal::erase::erase_file;
@@ -30,7 +30,19 @@ pub const DISCARDED: &str = "store.redb.discarded";
 const CHECK_IN: &str = "deadman_check_in";
 
 /// Tables of the history.
-const TRACES: &[&str] = &["audit", "sessions", "sign_ins", BACKUP_RUNS, ALERTS, ALERT_NOTIFICATIONS];
+const TRACES: &[&str] = &[
+    "audit",
+    "sessions",
+    "sign_ins",
+    BACKUP_RUNS,
+    ALERTS,
+    ALERT_NOTIFICATIONS,
+    NOTIFICATION_OUTBOX,
+    NOTIFIED_ALERTS,
+];
+/// Tables of the outbox of notifications.
+pub(super) const NOTIFICATION_OUTBOX: &str = "notification_outbox";
+pub(super) const NOTIFIED_ALERTS: &str = "notified_alerts";
 /// Table of the runs of backups.
 pub(super) const BACKUP_RUNS: &str = "backup_runs";
 /// Tables of the alerts and of the notifications about them.
@@ -46,7 +58,7 @@ impl Store {
     /// The audit trail starts again with the entry of the wipe.
     pub fn wipe(&self, mut ticket: AuditTicket, configuration: bool) -> Result<(), Error> {
         let mut guarded = self.guarded();
-        let mut head = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut head = self.writer.lock();
         let (before, now) = (self.current(), self.clock.now());
         let txn = self.db.begin_vital().map_err(Error::at("begin to write"))?;
         drain(&txn, TRACES)?;
@@ -91,7 +103,7 @@ impl Store {
     /// remains, so that no daemon starts here as if the gateway were new.
     pub fn destroy(&self) -> Result<(), Error> {
         let mut guarded = self.guarded();
-        let _held = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let _held = self.writer.lock();
         let folder = self.folder();
         let failed = |source| Error::Folder { path: folder.to_owned(), source };
         // The marker comes first: after an interruption, the gateway must not start with everything allowed.
@@ -118,7 +130,7 @@ impl Store {
 
     /// Stores the last check-in. It does not change the configuration, so it has no audit entry.
     pub fn keep_check_in(&self, check_in: CheckIn) -> Result<(), Error> {
-        let _held = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let _held = self.writer.lock();
         let certain = if check_in.certain { "certain" } else { "uncertain" };
         let txn = self.db.begin_write().map_err(Error::at("begin to write"))?;
         {

@@ -7,10 +7,11 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use rustls::crypto::aws_lc_rs;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
@@ -19,7 +20,6 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use x509_parser::prelude::{FromDer, X509Certificate};
 use zeroize::Zeroizing;
 
-use super::lock::lock;
 use super::self_signed::{self, CertificateNames};
 use crate::clock::SharedClock;
 
@@ -119,7 +119,7 @@ impl Certificates {
 
     /// Loads the files if they have changed and are valid. Blocks on the disk.
     pub fn refresh(&self, names: &CertificateNames) {
-        let mut watched = lock(&self.watched);
+        let mut watched = self.watched.lock();
         let now = self.clock.now();
         let before = watched.status.fault.clone();
         let fault = match self.read(&mut watched, names, now) {
@@ -178,7 +178,7 @@ impl Certificates {
     }
 
     pub fn status(&self) -> Status {
-        let mut status = lock(&self.watched).status.clone();
+        let mut status = self.watched.lock().status.clone();
         if let Some(end) = status.not_after
             && status.fault.is_none()
         {

@@ -12,7 +12,6 @@ use tokio_rustls::client::TlsStream;
 
 use super::error::{Error, Side, explain};
 use super::factory::Factory;
-use super::lock::lock;
 use super::posture::{CachedConfig, Posture};
 
 /// Maximum number of server sessions kept for resumption.
@@ -59,7 +58,7 @@ impl Client {
     }
 
     fn config_of(&self, posture: Posture) -> Result<Arc<ClientConfig>, Error> {
-        let mut made = lock(&self.made);
+        let mut made = self.made.lock();
         if let Some((generation, config)) = &*made
             && *generation == posture.generation
         {

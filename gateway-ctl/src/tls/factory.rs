@@ -1,15 +1,15 @@
 //! State that all TLS clients and servers share: the mode, the trusted authorities, what was negotiated.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rustls::crypto::SupportedKxGroup;
 use rustls::{NamedGroup, RootCertStore};
 use serde::Serialize;
 use tokio::sync::watch;
 
 use super::key_exchange::{RecordingKxGroup, recording_groups};
-use super::lock::lock;
 use super::mode::{PqMode, group_name, is_post_quantum};
 use super::posture::Posture;
 
@@ -94,7 +94,7 @@ impl Factory {
 
     /// Reloads the system's certificate authorities at the next use, and invalidates all tickets.
     pub fn renew(&self) {
-        *lock(&self.roots) = None;
+        *self.roots.lock() = None;
         self.posture.send_modify(|posture| posture.generation += 1);
     }
 
@@ -108,11 +108,11 @@ impl Factory {
                 pq: last.is_some_and(is_post_quantum),
             }
         };
-        lock(&self.clients).values().map(report).collect()
+        self.clients.lock().values().map(report).collect()
     }
 
     pub fn inbound(&self) -> InboundExchanges {
-        lock(&self.inbound).clone()
+        self.inbound.lock().clone()
     }
 
     pub(super) fn posture(&self) -> Posture {
@@ -121,7 +121,7 @@ impl Factory {
 
     /// Returns the key exchange groups of this mode, wrapped for this client.
     pub(super) fn groups(&self, name: &'static str, mode: PqMode) -> Vec<&'static dyn SupportedKxGroup> {
-        let mut clients = lock(&self.clients);
+        let mut clients = self.clients.lock();
         let named = clients.entry(name).or_insert_with(|| {
             let recorder = RecordingKxGroup::new(name, self.posture.subscribe());
             NamedClient { groups: recording_groups(&recorder), recorder }
@@ -134,7 +134,7 @@ impl Factory {
 
     /// Returns the certificate authorities that the system trusts.
     pub(super) fn system_roots(&self) -> Arc<RootCertStore> {
-        let mut roots = lock(&self.roots);
+        let mut roots = self.roots.lock();
         if let Some(roots) = &*roots {
             return roots.clone();
         }
@@ -152,12 +152,12 @@ impl Factory {
 
     pub(super) fn note_session(&self, group: Option<NamedGroup>) {
         let name = group.map_or_else(|| "unknown".to_owned(), group_name);
-        *lock(&self.inbound).sessions.entry(name).or_default() += 1;
+        *self.inbound.lock().sessions.entry(name).or_default() += 1;
     }
 
     /// Counts a refused handshake, and returns the number so far.
     pub(super) fn note_refusal(&self) -> u64 {
-        let mut inbound = lock(&self.inbound);
+        let mut inbound = self.inbound.lock();
         inbound.refused += 1;
         inbound.refused
     }

@@ -1,8 +1,9 @@
 //! Key exchange groups of a named client. Each records the negotiated group and refuses what the current mode
 //! forbids, even in a configuration from an earlier mode.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rustls::crypto::{ActiveKeyExchange, CompletedKeyExchange, SharedSecret, SupportedKxGroup};
 use rustls::ffdhe_groups::FfdheGroup;
 use rustls::{Error, NamedGroup, ProtocolVersion};
@@ -27,14 +28,14 @@ impl RecordingKxGroup {
 
     /// Returns the key exchange group last negotiated with a peer.
     pub fn last(&self) -> Option<NamedGroup> {
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.last.lock()
     }
 
     fn agree(&self, group: NamedGroup) -> Result<(), Error> {
         if !self.posture.borrow().mode.allows(group) {
             return Err(Error::General(FORBIDDEN.to_owned()));
         }
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(group);
+        *self.last.lock() = Some(group);
         Ok(())
     }
 }

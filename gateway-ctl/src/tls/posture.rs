@@ -1,6 +1,8 @@
 //! Mode in force, and the generation that identifies configurations of an earlier mode.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::mode::PqMode;
 

@@ -10,7 +10,6 @@ use tokio_rustls::server::TlsStream;
 
 use super::error::{Error, FORBIDDEN, Side};
 use super::factory::Factory;
-use super::lock::lock;
 use super::posture::{CachedConfig, Posture};
 
 /// Maximum number of client sessions kept for resumption.
@@ -41,7 +40,7 @@ impl Server {
     }
 
     fn config_of(&self, posture: Posture) -> Result<Arc<ServerConfig>, Error> {
-        let mut made = lock(&self.made);
+        let mut made = self.made.lock();
         if let Some((generation, config)) = &*made
             && *generation == posture.generation
         {

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 
 use gateway_core::compile::CompiledPolicy;
 use gateway_core::facts::Facts;
+use gateway_core::indexes::PolicyIndex;
 use gateway_core::state_machines::hosts::Host;
 use gateway_model::kinds::device::DeviceLive;
 use gateway_model::kinds::proxy::{Proxy, ProxyLive, ProxyStatus};
@@ -23,7 +24,7 @@ use crate::services::hosts::{HostList, vendor};
 /// Objects of a world as the API shows them. Counters of policies are read when a policy is shown.
 pub struct Live<'a> {
     pub world: World,
-    hits: Box<dyn Fn(u32) -> Hits + Send + Sync + 'a>,
+    hits: Box<dyn Fn(PolicyIndex) -> Hits + Send + Sync + 'a>,
     places: OnceCell<HashMap<Id, usize>>,
 }
 
@@ -49,7 +50,7 @@ pub fn device(facts: &Facts, hosts: Option<&HostList>, device: &Device, now: Tim
 
 impl<'a> Live<'a> {
     /// Creates the view. `hits` reads the packets and bytes of a policy, by policy index.
-    pub fn new(world: World, hits: impl Fn(u32) -> Hits + Send + Sync + 'a) -> Live<'a> {
+    pub fn new(world: World, hits: impl Fn(PolicyIndex) -> Hits + Send + Sync + 'a) -> Live<'a> {
         Live { world, hits: Box::new(hits), places: OnceCell::new() }
     }
 

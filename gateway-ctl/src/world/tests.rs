@@ -96,13 +96,13 @@ fn the_resolver_hears_of_a_plan_once_and_of_the_world_that_it_is_of() {
     let noted = heard.clone();
     worlds.on_before_activate(move |world| {
         assert!(Arc::ptr_eq(world.compiled(), world.live()));
-        noted.lock().expect("whole").push(world.state.revision.0);
+        noted.lock().push(world.state.revision.0);
     });
     create_device(&store, 1);
     for _ in 0..2 {
         worlds.compile(&facts(1), store.clock().now());
     }
-    assert_eq!(*heard.lock().expect("whole"), [store.current().revision.0]);
+    assert_eq!(*heard.lock(), [store.current().revision.0]);
 }
 
 #[test]

@@ -5,6 +5,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use gateway_core::facts::{DefaultRoute, Facts, Link, TunnelFact};
+use gateway_core::indexes::LegId;
 use gateway_core::network::{Network, UplinkSettings};
 use gateway_model::registry::{KINDS, kind};
 use gateway_model::{EditError, Id, State};
@@ -171,10 +172,13 @@ impl Inputs {
             3 => {
                 let number = bytes.byte() & 3;
                 let uplinks = &mut self.facts.uplinks;
-                uplinks.active = (number > 0).then_some(number);
-                uplinks.balanced = (1..=2).filter(|_| bytes.flag()).collect();
-                uplinks.failed =
-                    (1..=2).filter(|_| bytes.flag()).map(|number| (number, "no answer".to_owned())).collect();
+                uplinks.active = LegId::new(number);
+                uplinks.balanced = (1..=2).filter_map(LegId::new).filter(|_| bytes.flag()).collect();
+                uplinks.failed = (1..=2)
+                    .filter_map(LegId::new)
+                    .filter(|_| bytes.flag())
+                    .map(|number| (number, "no answer".to_owned()))
+                    .collect();
             }
             _ => {
                 let (mac, address) = (mac(bytes), address(bytes));
@@ -190,7 +194,7 @@ fn network(bytes: &mut Bytes<'_>) -> Network {
     let uplinks: [&[&str]; 4] = [&["wan0"], &["wan0", "wan1"], &[], &["lan0"]];
     let lan = bytes.pick(&lans).iter().map(|name| (*name).to_owned()).collect();
     let uplinks = (1..).zip(bytes.pick(&uplinks)).map(|(number, name)| UplinkSettings {
-        number,
+        number: LegId::new(number).unwrap_or_default(),
         interface: (*name).to_owned(),
         gateway: bytes.rarely().then(|| address(bytes)),
         weight: u16::from(number),

@@ -6,6 +6,7 @@ use gateway_common::leg_selection;
 use gateway_common::verdict::{Action, Reason};
 use gateway_common::wire::*;
 use gateway_core::compile::{Compiled, Input, LegKind, Underlay, compile, shared_uplinks};
+use gateway_core::indexes::LegId;
 use gateway_core::plan::{Dataplane, Family, RouteKey, RuleAction, names};
 use gateway_core::plan_maps::PlanMaps;
 use ipnet::IpNet;
@@ -68,7 +69,7 @@ fn bounds(compiled: &Compiled) {
             continue;
         }
         let policy = compiled.policy(rank).expect("an action has its policy");
-        assert_eq!((policy.rank, policy.number), (rank, action.policy));
+        assert_eq!((policy.rank, policy.number.0), (rank, action.policy));
         assert_eq!((policy.v4, policy.v6), (action.v4, action.v6));
         // Exceptions and device profiles have no counters of their own.
         let is_policy = (0..=1_000_000).contains(&policy.priority);
@@ -89,16 +90,17 @@ fn bounds(compiled: &Compiled) {
     }
     for value in plan.locals.values() {
         assert_eq!(LocalValue::new(value.kind()).kind, value.kind, "a number that means another kind");
-        assert!(value.leg == 0 || compiled.legs.get(value.leg as u8).is_some(), "{value:?}");
+        assert!(LegId::new(value.leg as u8).is_none_or(|leg| compiled.legs.get(leg).is_some()), "{value:?}");
     }
     for net in plan.sources.keys().chain(plan.destinations.keys()).chain(plan.locals.keys()) {
         assert_eq!(net.trunc(), *net, "a prefix with host bits");
     }
     for key in plan.authorised.keys() {
         assert!(key.mark & Mark::OURS_MASK == Mark::OURS && key.index > 0, "{key:?}");
-        let is_of_leg = [Mark::leg, Mark::carried_by, Mark::arrived_by]
-            .iter()
-            .any(|mark| mark(key.mark as u8).0 == key.mark && compiled.legs.get(key.mark as u8).is_some());
+        let is_of_leg = [Mark::leg, Mark::carried_by, Mark::arrived_by].iter().any(|mark| {
+            mark(key.mark as u8).0 == key.mark
+                && LegId::new(key.mark as u8).and_then(|leg| compiled.legs.get(leg)).is_some()
+        });
         assert!(is_of_leg || [Mark::DIRECT.0, Mark::OWN.0].contains(&key.mark), "{key:?}");
     }
 }
@@ -111,7 +113,7 @@ fn default_route(compiled: &Compiled, action: &ActionValue) {
         assert!([ChoiceKind::Legs, ChoiceKind::Reject].contains(&choice.kind()), "{choice:?}");
         assert_eq!(choice.kind() == ChoiceKind::Legs, choice.count > 0, "{choice:?}");
         for number in choice.all() {
-            let leg = compiled.legs.get(*number).expect("a leg that exists");
+            let leg = LegId::new(*number).and_then(|leg| compiled.legs.get(leg)).expect("a leg that exists");
             assert!(leg.kind == LegKind::Uplink && if ipv6 { leg.ipv6 } else { leg.ipv4 }, "{leg:?}");
         }
     }
@@ -127,9 +129,10 @@ fn legs(compiled: &Compiled, choice: &Choice, ipv6: bool) {
     assert!(choice.legs[used.len()..].iter().all(|leg| *leg == 0), "{choice:?}");
     // The default egress to a proxy is no leg, and a proxy transports either family over any leg.
     for number in used.iter().filter(|number| !(proxied && **number == 0)) {
-        let leg = compiled.legs.get(*number).expect("a leg that exists");
+        let number = LegId::new(*number).expect("a leg");
+        let leg = compiled.legs.get(number).expect("a leg that exists");
         assert!(leg.usable && (proxied || if ipv6 { leg.ipv6 } else { leg.ipv4 }), "{leg:?} carries nothing");
-        assert!(compiled.legs_in_use().contains(number));
+        assert!(compiled.legs_in_use().contains(&number));
     }
     assert_eq!(
         leg_selection::choose(choice, choice.kept, Sticky::Flow, |_| 0, 0, || u64::MAX).is_some(),
@@ -139,7 +142,7 @@ fn legs(compiled: &Compiled, choice: &Choice, ipv6: bool) {
 
 /// Checks that no tunnel is its own underlay, directly or indirectly, and that the mark of its outer packets leads to
 /// its underlay. A tunnel by the active uplink stays as its own health says: its traffic goes nowhere else meanwhile.
-fn carriers(compiled: &Compiled, active: Option<u8>) {
+fn carriers(compiled: &Compiled, active: Option<LegId>) {
     let legs = &compiled.legs;
     for leg in legs.by_number.values() {
         let mut at = leg.underlay;
@@ -207,7 +210,7 @@ fn decisions(compiled: &Compiled, packets: &[Vec<u8>]) {
         // The flow table does not store the rank of an established flow.
         let by_default_route = [Reason::NoPolicy, Reason::PolicyDirect].contains(&verdict.reason);
         if verdict.leg != 0 && verdict.new && by_default_route {
-            let is_shared = shared_uplinks(plan).contains(&verdict.leg);
+            let is_shared = LegId::new(verdict.leg).is_some_and(|leg| shared_uplinks(plan).contains(&leg));
             assert!(is_shared && verdict.mark == Mark::leg(verdict.leg).0, "{verdict:?}");
         } else if verdict.leg != 0 && verdict.new {
             let policy = compiled.policy(verdict.rank).expect("a leg is a policy's");
@@ -217,7 +220,7 @@ fn decisions(compiled: &Compiled, packets: &[Vec<u8>]) {
                 Some((_, leg)) => leg == verdict.leg,
                 None => verdict.mark == Mark::leg(verdict.leg).0,
             };
-            assert!(of_leg && verdict.policy == policy.number, "{verdict:?}");
+            assert!(of_leg && verdict.policy == policy.number.0, "{verdict:?}");
         }
         let passes = decide(&classified, &no_plan);
         assert!(passes.action != Action::Mark || passes.mark == Mark::BLOCK.0, "default deny lets it pass");

@@ -35,6 +35,7 @@ const NOT_VIEWER: &[&str] = &[
     "GET /dns/clients",
     "GET /diagnostics/capture/{id}",
     "GET /diagnostics/capture/{id}/stream",
+    "GET /diagnostics/capture/{id}/pcapng",
     "GET /config/export",
     // "captures start/stop, leak-check, captive check, bridge/tunnel test, cache flush, test-definitions run"
     "POST /diagnostics/capture",
@@ -52,6 +53,7 @@ const CREDENTIAL: &[&str] = &[
     "GET /dns/clients",
     "GET /diagnostics/capture/{id}",
     "GET /diagnostics/capture/{id}/stream",
+    "GET /diagnostics/capture/{id}/pcapng",
     "GET /audit",
 ];
 

@@ -33,6 +33,13 @@ fn sample(key: &str) -> Option<Value> {
         "network.bridges" => json!([{"name": "br9", "ports": ["eth8"]}]),
         "network.vlans" => json!([{"name": "eth9.30", "parent": "eth9", "id": 30}]),
         "dataplane.xdp_interfaces" => json!([{"interface": "wan9", "mode": "native"}]),
+        "alerts.email" => {
+            json!({"enabled": true, "host": "smtp.example", "username": "gw", "password": "s3cret-of-mail",
+            "from": "gw@example.net", "to": ["anna@example.net"]})
+        }
+        "alerts.mqtt" => {
+            json!({"enabled": true, "host": "mqtt.example", "tls": true, "username": "gw", "password": "s3cret-of-mqtt"})
+        }
         "alerts.webhook" => {
             json!({"enabled": true, "url": "https://alerts.example/", "secret": "s3cret-s3cret-s3cret"})
         }

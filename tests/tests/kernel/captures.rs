@@ -3,6 +3,8 @@
 
 mod read;
 
+pub use read::files;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
@@ -78,7 +80,7 @@ impl Gateway {
             let nets = nets.map(|net| net.parse().expect("a network"));
             facts.addresses.insert(name.to_owned(), nets.into());
         }
-        let uplink = UplinkSettings { number: 1, interface: "wan0".into(), ..UplinkSettings::default() };
+        let uplink = UplinkSettings { interface: "wan0".into(), ..UplinkSettings::default() };
         let network = Network { lan: vec!["lan0".into()], uplinks: vec![uplink], ..Network::default() };
         Gateway { state, network, facts, now, device }
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use gateway_tests::vm::{Opts, Output, Vm};
+use gateway_tests::wait::{DEADLINE_FACTOR, deadline_factor};
 
 const PRELUDE: &str = include_str!("checks.sh");
 
@@ -19,7 +20,11 @@ impl Checks {
     /// Boots a guest for `script`, which may use the functions of `checks.sh`. Panics unless the script succeeds.
     pub fn of(script: &str, opts: Opts<'_>) -> Self {
         let image = Vm::prepare().expect("the virtual machine can be prepared");
-        let output = image.run(&format!("{PRELUDE}\n{script}"), opts).expect("the guest runs its script");
+        // Other suites slow down the emulation, and so the guest's tests.
+        let factor = deadline_factor();
+        let opts = Opts { timeout: opts.timeout.mul_f64(factor), ..opts };
+        let script = format!("export {DEADLINE_FACTOR}={factor}\n{PRELUDE}\n{script}");
+        let output = image.run(&script, opts).expect("the guest runs its script");
         assert_eq!(output.exit, 0, "the script failed: {output:#?}");
         let results = output.stdout.lines().filter_map(Self::result).collect();
         Self { results, output }

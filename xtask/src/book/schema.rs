@@ -1,6 +1,6 @@
 //! JSON of examples against the schemas of the OpenAPI document: fields, required fields, types and enum values.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::shell::UNKNOWN;
 
@@ -58,22 +58,29 @@ fn visit(root: &Value, schema: &Value, value: &Value, path: &str, depth: usize, 
                 visit(root, &schema["items"], item, &format!("{path}[{index}]"), depth, problems);
             }
         }
-        Value::Object(fields) => {
-            let Some(properties) = schema["properties"].as_object() else { return };
-            for (name, field) in fields {
-                match properties.get(name) {
-                    Some(property) => {
-                        visit(root, property, field, &format!("{path}.{name}"), depth, problems);
-                    }
-                    None => problems.push(format!("{path}.{name}: there is no such field")),
-                }
-            }
-            let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
-            let missing = required.filter(|name| !fields.contains_key(*name));
-            problems.extend(missing.map(|name| format!("{path}.{name}: is required")));
-        }
+        Value::Object(fields) => visit_fields(root, schema, fields, path, depth, problems),
         _ => {}
     }
+}
+
+fn visit_fields(
+    root: &Value,
+    schema: &Value,
+    fields: &Map<String, Value>,
+    path: &str,
+    depth: usize,
+    problems: &mut Vec<String>,
+) {
+    let Some(properties) = schema["properties"].as_object() else { return };
+    for (name, field) in fields {
+        match properties.get(name) {
+            Some(property) => visit(root, property, field, &format!("{path}.{name}"), depth, problems),
+            None => problems.push(format!("{path}.{name}: there is no such field")),
+        }
+    }
+    let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let missing = required.filter(|name| !fields.contains_key(*name));
+    problems.extend(missing.map(|name| format!("{path}.{name}: is required")));
 }
 
 fn has_type(schema: &Value, value: &Value) -> bool {

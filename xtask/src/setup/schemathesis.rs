@@ -1,5 +1,6 @@
 //! schemathesis, which tests the API against its own OpenAPI document, openapi-spec-validator, which validates the document
-//! itself, and openapi-python-client, which makes a client of it, in a separate Python environment.
+//! itself, openapi-python-client, which makes a client of it, and standardwebhooks, which verifies signatures of webhooks, in
+//! a separate Python environment.
 
 use std::{fs, path::PathBuf, process::Command};
 

@@ -45,6 +45,8 @@ pub struct Row {
     pub name: &'static str,
     pub counts: Counts,
     pub time: Duration,
+    /// Processor time, if it is known.
+    pub processor: Option<Duration>,
     pub failures: Vec<Failure>,
     /// `failures` has each failed test, and no test program ended before its result.
     pub is_complete: bool,
@@ -112,11 +114,14 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "\n{:12} {:>7} {:>7} {:>8} {:>8}", "suite", "passed", "failed", "skipped", "minutes")?;
+        let header = ["passed", "failed", "skipped", "minutes", "processor"];
+        let [passed, failed, skipped, time, processor] = header;
+        writeln!(f, "\n{:12} {passed:>7} {failed:>7} {skipped:>8} {time:>8} {processor:>10}", "suite")?;
         for row in &self.rows {
             let Counts { passed, failed, skipped } = row.counts;
             let time = minutes(row.time);
-            writeln!(f, "{:12} {passed:>7} {failed:>7} {skipped:>8} {time:>8}", row.name)?;
+            let processor = row.processor.map_or_else(|| "-".to_owned(), minutes);
+            writeln!(f, "{:12} {passed:>7} {failed:>7} {skipped:>8} {time:>8} {processor:>10}", row.name)?;
         }
         if !self.flaky.is_empty() {
             let (count, time) = (self.flaky.len(), minutes(self.reruns));
@@ -154,6 +159,7 @@ mod tests {
             name,
             counts: Counts { passed, failed, skipped: 0 },
             time: Duration::from_secs(1),
+            processor: None,
             failures: Vec::new(),
             is_complete: true,
             problem: None,
@@ -202,10 +208,14 @@ mod tests {
     #[test]
     fn time_is_shown_in_minutes() {
         let mut report = Report::default();
-        report.add(Row { time: Duration::from_secs(1_110), ..row("e2e", 2, 0) });
+        let processor = Some(Duration::from_secs(366));
+        report.add(Row { time: Duration::from_secs(1_110), processor, ..row("e2e", 2, 0) });
+        report.add(row("ui", 2, 0));
         let text = report.to_string();
-        assert_eq!(text.lines().nth(1), Some("suite         passed  failed  skipped  minutes"));
-        assert_eq!(text.lines().nth(2), Some("e2e                2       0        0     18.5"));
+        let lines: Vec<&str> = text.lines().skip(1).take(3).collect();
+        assert_eq!(lines[0], "suite         passed  failed  skipped  minutes  processor");
+        assert_eq!(lines[1], "e2e                2       0        0     18.5        6.1");
+        assert_eq!(lines[2], "ui                 2       0        0      0.0          -");
     }
 
     #[test]

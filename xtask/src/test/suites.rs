@@ -13,12 +13,12 @@ pub struct Suite {
     pub what: &'static str,
     pub work: Work<'static>,
     pub quick: Quick,
-    pub place: Place,
+    pub lane: Lane,
     pub root: bool,
     /// Arguments of the test programs.
     pub arguments: &'static [&'static str],
-    /// Time limit, after which the suite is killed and has failed. It is generous, as it includes the build on a slow
-    /// machine.
+    /// Time limit, after which the suite is killed and has failed. It is generous, as other suites run at the same time,
+    /// and the machine may be slow.
     pub limit: Duration,
 }
 
@@ -36,16 +36,26 @@ pub enum Work<'a> {
 
 /// Schedule of a suite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
-    /// In the order of the table.
-    InTurn,
-    /// In the order of the table, and alone: the suite has deadlines.
-    Alone,
-    /// From the beginning, in parallel with those in order: the suite is slow and has no deadlines of seconds.
-    Beside,
-    /// In parallel with those that run alone, at the lowest priority: the suite only needs processor time, of which
-    /// they leave half.
+pub enum Lane {
+    /// Suites that mostly wait for networks and timers. Permits limit the networks of all of them
+    /// (`tests/src/network_permit.rs`).
+    Networks,
+    /// Suites that take a processor, and whose tests have deadlines.
+    Processors,
+    /// Suites that only need processor time, of which the other lanes leave some: at the lowest priority.
     Background,
+    /// Suites that compare two gateways under load. They run after the lanes of networks and processors.
+    Alone,
+}
+
+impl Lane {
+    /// Returns the number of its suites that run at the same time. Those of the background have processors to fill.
+    pub const fn width(self) -> usize {
+        match self {
+            Self::Networks | Self::Processors | Self::Alone => 1,
+            Self::Background => 2,
+        }
+    }
 }
 
 /// Part of a suite that `--quick` runs.
@@ -61,9 +71,8 @@ const fn minutes(count: u64) -> Duration {
     Duration::from_secs(60 * count)
 }
 
-/// Number of networks at a time. Their tests wait three quarters of their time, so two processors can run three of them
-/// within the deadlines.
-const NETWORKS: &[&str] = &["--test-threads=3"];
+/// Number of tests at a time in suites of networks. Their networks need permits, so many of these tests may wait for one.
+const NETWORKS: &[&str] = &["--test-threads=6"];
 
 pub const SUITES: &[Suite] = &[
     Suite {
@@ -71,17 +80,17 @@ pub const SUITES: &[Suite] = &[
         what: "the checks and tests of the dashboard",
         work: Work::Dashboard,
         quick: Quick::All,
-        place: Place::InTurn,
+        lane: Lane::Background,
         root: false,
         arguments: &[],
-        limit: minutes(10),
+        limit: minutes(30),
     },
     Suite {
         name: "tidy",
         what: "the project's own rules",
         work: Work::Tidy,
         quick: Quick::All,
-        place: Place::InTurn,
+        lane: Lane::Processors,
         root: false,
         arguments: &[],
         limit: minutes(2),
@@ -91,38 +100,38 @@ pub const SUITES: &[Suite] = &[
         what: "the tests beside the code, those of the test harness among them",
         work: Work::Units,
         quick: Quick::All,
-        place: Place::InTurn,
+        lane: Lane::Processors,
         // The harness creates network namespaces.
         root: true,
         arguments: &[],
-        limit: minutes(30),
+        limit: minutes(40),
     },
     Suite {
         name: "contract",
         what: "the interface against its specification",
         work: Work::Module("api"),
         quick: Quick::All,
-        place: Place::InTurn,
+        lane: Lane::Background,
         root: false,
         arguments: &[],
-        limit: minutes(20),
+        limit: minutes(30),
     },
     Suite {
         name: "openapi",
         what: "every row by its own description, tried by schemathesis",
         work: Work::Module("api"),
         quick: Quick::No,
-        place: Place::Background,
+        lane: Lane::Background,
         root: false,
         arguments: &[],
-        limit: minutes(40),
+        limit: minutes(60),
     },
     Suite {
         name: "authz",
         what: "accounts, keys, sessions, and every row by every kind of caller",
         work: Work::Module("api"),
         quick: Quick::All,
-        place: Place::InTurn,
+        lane: Lane::Processors,
         root: false,
         arguments: &[],
         limit: minutes(20),
@@ -132,17 +141,17 @@ pub const SUITES: &[Suite] = &[
         what: "the command-line client against a real daemon",
         work: Work::Module("api"),
         quick: Quick::No,
-        place: Place::InTurn,
+        lane: Lane::Processors,
         root: true,
         arguments: &[],
-        limit: minutes(20),
+        limit: minutes(30),
     },
     Suite {
         name: "tls",
         what: "TLS against OpenSSL, curl, slow clients and in every post-quantum mode",
         work: Work::Module("api"),
         quick: Quick::No,
-        place: Place::InTurn,
+        lane: Lane::Processors,
         root: true,
         arguments: &[],
         limit: minutes(20),
@@ -152,15 +161,25 @@ pub const SUITES: &[Suite] = &[
         what: "journeys through the dashboard in a real browser",
         work: Work::Module("network"),
         quick: Quick::No,
-        place: Place::InTurn,
+        lane: Lane::Processors,
         root: true,
         // A browser, its page and the daemon wait for each other.
         arguments: &["--test-threads=2"],
-        limit: minutes(20),
+        limit: minutes(40),
     },
     Suite {
         name: "backup",
         what: "backups to a folder, SSH, WebDAV and an object store, and what goes wrong there",
+        work: Work::Module("network"),
+        quick: Quick::No,
+        lane: Lane::Networks,
+        root: true,
+        arguments: NETWORKS,
+        limit: minutes(30),
+    },
+    Suite {
+        name: "deliveries",
+        what: "alerts to an Alertmanager and other receivers, and what goes wrong there",
         work: Work::Module("network"),
         quick: Quick::No,
         place: Place::Beside,
@@ -173,27 +192,27 @@ pub const SUITES: &[Suite] = &[
         what: "crashes under load, and secrets at rest against another implementation",
         work: Work::Module("parts"),
         quick: Quick::No,
-        place: Place::Background,
+        lane: Lane::Background,
         root: false,
         arguments: &[],
-        limit: minutes(20),
+        limit: minutes(30),
     },
     Suite {
         name: "kernel",
         what: "the programs in the kernel against the same decision in user space",
         work: Work::Module("parts"),
         quick: Quick::No,
-        place: Place::InTurn,
+        lane: Lane::Processors,
         root: true,
         arguments: &[],
-        limit: minutes(20),
+        limit: minutes(30),
     },
     Suite {
         name: "harness",
         what: "the networks and taps of the tests prove themselves",
         work: Work::Module("network"),
         quick: Quick::No,
-        place: Place::Alone,
+        lane: Lane::Processors,
         root: true,
         arguments: &["--test-threads=1"],
         limit: minutes(15),
@@ -203,27 +222,27 @@ pub const SUITES: &[Suite] = &[
         what: "real packets through namespaces",
         work: Work::Module("network"),
         quick: Quick::Matching("e2e::routing::quick_"),
-        place: Place::Alone,
+        lane: Lane::Networks,
         root: true,
         arguments: NETWORKS,
-        limit: minutes(30),
+        limit: minutes(60),
     },
     Suite {
         name: "nothing_past",
         what: "every way that was found to leak, to outlive an end or to bring the daemon down",
         work: Work::Module("network"),
         quick: Quick::No,
-        place: Place::Alone,
+        lane: Lane::Networks,
         root: true,
         arguments: NETWORKS,
-        limit: minutes(30),
+        limit: minutes(45),
     },
     Suite {
         name: "soak",
         what: "random faults of hops under load, and with and without the fast path (GATEWAY_SOAK_SECONDS: 60)",
         work: Work::Module("network"),
         quick: Quick::No,
-        place: Place::Beside,
+        lane: Lane::Alone,
         root: true,
         arguments: &["--nocapture"],
         limit: minutes(40),
@@ -233,7 +252,7 @@ pub const SUITES: &[Suite] = &[
         what: "random messages at the resolver's sockets (GATEWAY_DNS_STRESS_SECONDS: 60)",
         work: Work::Module("network"),
         quick: Quick::No,
-        place: Place::Background,
+        lane: Lane::Background,
         root: true,
         arguments: &["--nocapture"],
         limit: minutes(80),
@@ -243,17 +262,17 @@ pub const SUITES: &[Suite] = &[
         what: "Debian's own kernel, emulated",
         work: Work::Module("parts"),
         quick: Quick::No,
-        place: Place::InTurn,
+        lane: Lane::Processors,
         root: true,
         arguments: &[],
-        limit: minutes(30),
+        limit: minutes(45),
     },
     Suite {
         name: "fuzz",
         what: "replay of the fuzz corpora",
         work: Work::Module("parts"),
         quick: Quick::No,
-        place: Place::Background,
+        lane: Lane::Background,
         root: false,
         arguments: &[],
         limit: minutes(15),

@@ -31,6 +31,8 @@ pub struct Outcome {
     pub is_complete: bool,
     /// Failure beside failed tests.
     pub problem: Option<String>,
+    /// Processor time of the command and of the processes that it waited for.
+    pub processor: Duration,
 }
 
 impl Outcome {
@@ -83,9 +85,15 @@ pub fn run(command: &mut Command, limit: Duration, mark: &str) -> Result<Outcome
 
     let deadline = Instant::now() + limit;
     let mut results = Results::default();
+    let mut processor = Duration::ZERO;
     let status = loop {
         show(&lines, &mut results, INTERVAL, mark);
-        if let Some(status) = child.try_wait()? {
+        // Read before the wait, until which an ended process keeps its times.
+        let usage = Usage::of(child.id());
+        processor = usage.map_or(processor, |usage| usage.processor);
+        if usage.is_none_or(|usage| usage.has_ended)
+            && let Some(status) = child.try_wait()?
+        {
             break Some(status);
         }
         if Instant::now() > deadline {
@@ -104,7 +112,7 @@ pub fn run(command: &mut Command, limit: Duration, mark: &str) -> Result<Outcome
         }
         Some(_) => None,
     };
-    Ok(Outcome { counts, failures: failures.into_vec(), is_complete, problem })
+    Ok(Outcome { counts, failures: failures.into_vec(), is_complete, problem, processor })
 }
 
 fn failure(status: ExitStatus) -> String {
@@ -174,6 +182,29 @@ struct Process {
     started: u64,
 }
 
+/// Processor time of a process and of the children that it waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Usage {
+    processor: Duration,
+    has_ended: bool,
+}
+
+impl Usage {
+    /// Length of a clock tick: Linux reports times in hundredths of a second on every architecture.
+    const TICK: Duration = Duration::from_millis(10);
+
+    fn of(id: u32) -> Option<Self> {
+        Self::parse(&fs::read_to_string(format!("/proc/{id}/stat")).ok()?)
+    }
+
+    fn parse(stat: &str) -> Option<Self> {
+        let fields = fields(stat)?;
+        let times = fields.get(11..15)?.iter().map(|ticks| ticks.parse::<u32>().ok());
+        let ticks = times.sum::<Option<u32>>()?;
+        Some(Self { processor: Self::TICK * ticks, has_ended: fields[0] == "Z" })
+    }
+}
+
 fn descendants(root: u32) -> Vec<Process> {
     let all = processes();
     let mut found: Vec<Process> = all.get(&root).copied().into_iter().collect();
@@ -194,10 +225,15 @@ fn processes() -> BTreeMap<u32, Process> {
     .collect()
 }
 
-/// Parses proc_pid_stat(5): the name in parentheses may itself contain spaces and parentheses.
-fn parse_stat(id: u32, stat: &str) -> Option<Process> {
+/// Returns the fields of proc_pid_stat(5) from the state on. The name before it, in parentheses, may itself contain spaces
+/// and parentheses.
+fn fields(stat: &str) -> Option<Vec<&str>> {
     let (_, rest) = stat.rsplit_once(')')?;
-    let fields: Vec<&str> = rest.split_whitespace().collect();
+    Some(rest.split_whitespace().collect())
+}
+
+fn parse_stat(id: u32, stat: &str) -> Option<Process> {
+    let fields = fields(stat)?;
     Some(Process { id, parent: fields.get(1)?.parse().ok()?, started: fields.get(19)?.parse().ok()? })
 }
 
@@ -261,6 +297,16 @@ mod tests {
         // Ends by itself soon after its detection.
         let problem = run(&mut shell("sleep 7 & exit 0"), GRACE, "").unwrap().problem;
         assert!(problem.unwrap().contains("outlived"));
+    }
+
+    #[test]
+    fn processor_time_of_children_is_counted() {
+        let busy = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
+        let outcome = run(&mut shell(&format!("sh -c '{busy}'; echo '{FINE}'")), GRACE * 12, "").unwrap();
+        assert!(outcome.problem.is_none() && outcome.processor >= Usage::TICK, "{outcome:?}");
+        let stat = "7 (a) b (c) Z 3 7 7 0 -1 4194560 1 0 0 0 100 20 3 4 20 0 1 0 99 1 1";
+        let usage = Usage { processor: Duration::from_millis(1270), has_ended: true };
+        assert_eq!(Usage::parse(stat), Some(usage));
     }
 
     #[test]

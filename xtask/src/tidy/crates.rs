@@ -17,6 +17,7 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
     ("gateway-model", &[]),
     ("gateway-ebpf", &["gateway-common"]),
     ("gateway-core", &["gateway-common", "gateway-model"]),
+    ("gateway-dissect", &["gateway-common", "gateway-core"]),
     ("gateway-outbound", &["gateway-common"]),
     ("gateway-journal", &[]),
     (
@@ -28,6 +29,7 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
         &[
             "gateway-common",
             "gateway-core",
+            "gateway-dissect",
             "gateway-dns",
             "gateway-journal",
             "gateway-model",
@@ -54,6 +56,7 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
             "gateway-common",
             "gateway-core",
             "gateway-ctl",
+            "gateway-dissect",
             "gateway-dns",
             "gateway-model",
         ],

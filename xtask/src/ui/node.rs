@@ -11,11 +11,12 @@ use crate::{metadata::text, paths, process, progress, setup};
 
 pub struct Npm {
     node: setup::Node,
+    in_background: bool,
 }
 
 /// Ensures Node.js, and the packages that the lockfile names.
 pub fn ensure() -> Result<Npm> {
-    let npm = Npm { node: setup::node(&versions()?)? };
+    let npm = Npm { node: setup::node(&versions()?)?, in_background: false };
     let wanted = lockfile::text()?;
     lockfile::no_hosts(&wanted)?;
     if fs::read_to_string(stamp()).is_ok_and(|installed| installed == wanted) {
@@ -48,6 +49,11 @@ fn stamp() -> PathBuf {
 }
 
 impl Npm {
+    /// Makes scripts run at the lowest priority, or not.
+    pub fn at_lowest_priority(self, in_background: bool) -> Self {
+        Self { in_background, ..self }
+    }
+
     fn command(&self) -> Command {
         let mut command = self.node.command("npm");
         command.current_dir(paths::ui());
@@ -62,6 +68,9 @@ impl Npm {
             run.arg("--").args(arguments);
         }
         println!("ui: {}", process::shown(&run));
+        if self.in_background {
+            run = process::in_background(&run);
+        }
         process::run(&mut run)
     }
 }

@@ -9,7 +9,7 @@ use gateway_dns::serve::Transport;
 use gateway_dns::serve::query_trace::QueryStatus;
 use gateway_dns::wire::code;
 use gateway_model::domain::DomainName;
-use gateway_model::kinds::dns_filter_rule::QueryType;
+use gateway_model::query_type::QueryType;
 use gateway_model::{Id, State, Warning, text_enum};
 use jiff::Timestamp;
 use schemars::JsonSchema;

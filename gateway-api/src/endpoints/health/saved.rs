@@ -1,11 +1,12 @@
 //! Last change of the stored policies, from the audit trail.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use gateway_ctl::store::{AuditEntry, AuditResult, Store};
 use gateway_model::kinds::{Chain, PrivacyClass, Profile};
 use gateway_model::{Resource, Revision, RoutingPolicy};
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -31,7 +32,7 @@ pub struct SavedChanges(Mutex<Option<(Revision, Option<LastSaved>)>>);
 impl SavedChanges {
     /// Returns the last change before this revision of the store. `None` if it is not found.
     pub async fn of(&self, store: &Arc<Store>, revision: Revision) -> Option<LastSaved> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let known = self.0.lock().clone();
         if let Some((of, saved)) = known
             && of == revision
         {
@@ -41,7 +42,7 @@ impl SavedChanges {
         let entry = blocking(move || store.newest_audit(SEARCHED_ENTRIES, is_change)).await.ok()?.ok()?;
         let saved =
             entry.map(|entry| LastSaved { at: entry.timestamp, by: entry.actor, action: entry.action });
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((revision, saved.clone()));
+        *self.0.lock() = Some((revision, saved.clone()));
         saved
     }
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gateway_common::wire::Choice;
 use gateway_core::compile::{CompiledPolicy, HopState};
+use gateway_core::indexes::{LegId, PolicyIndex};
 use gateway_ctl::services::flow_rate::FlowRates;
 use gateway_ctl::world::World;
 use gateway_model::kinds::EndpointState;
@@ -129,15 +130,15 @@ fn members(policy: &CompiledPolicy) -> impl Iterator<Item = &HopState> {
 fn member(
     policy: &CompiledPolicy,
     hop: &HopState,
-    flows: &BTreeMap<(u32, u8), u64>,
+    flows: &BTreeMap<(PolicyIndex, LegId), u64>,
     live: Option<&TunnelLive>,
 ) -> Member {
     let of_new = |choice: &Choice| {
         let legs = &choice.all()[..usize::from(choice.count).min(choice.all().len())];
-        let places = legs.iter().filter(|leg| **leg == hop.leg && hop.leg != 0).count();
+        let places = legs.iter().filter(|leg| LegId::new(**leg) == hop.leg && hop.leg.is_some()).count();
         (places as u64, legs.len() as u64)
     };
-    let kept = |choice: &Choice| hop.leg != 0 && choice.all().contains(&hop.leg);
+    let kept = |choice: &Choice| hop.leg.is_some_and(|leg| choice.all().contains(&leg.get()));
     let (four, six) = (of_new(&policy.v4), of_new(&policy.v6));
     let (places, all) = if four.0 > 0 { four } else { six };
     let state = if places > 0 {
@@ -155,7 +156,7 @@ fn member(
         draining_until: hop.draining.filter(|_| state == EndpointState::Draining),
         healthy,
         reason: hop.reason.clone(),
-        flows: flows.get(&(policy.number, hop.leg)).copied().unwrap_or_default(),
+        flows: hop.leg.and_then(|leg| flows.get(&(policy.number, leg)).copied()).unwrap_or_default(),
         bytes,
         rtt_ms,
         share_pct: None,

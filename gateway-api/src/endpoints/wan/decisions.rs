@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use gateway_common::wire::Mark;
 use gateway_core::compile::shared_uplinks;
+use gateway_core::indexes::LegId;
 use gateway_core::plan::names;
 use gateway_core::state_machines::wan_manager::{FAILBACK_DELAY, HOLD_DOWN};
 use gateway_ctl::world::World;
@@ -97,7 +97,7 @@ pub(super) async fn show(cx: Cx, _: Req<()>) -> Result<WanManager, ApiError> {
     let flows = blocking(move || reader.flows_by_leg(FLOW_AGE)).await?;
     let flows = flows.map_err(|error| ApiError::internal(&error))?;
     let on_leg =
-        |number: u8| flows.iter().filter(|((_, leg), _)| *leg == number).map(|(_, count)| count).sum();
+        |number: LegId| flows.iter().filter(|((_, leg), _)| *leg == number).map(|(_, count)| count).sum();
     Ok(manager(&open.world(), on_leg))
 }
 
@@ -127,7 +127,7 @@ fn kernel(world: &World, name: impl Fn(&str) -> String) -> KernelRouting {
     }
 }
 
-fn manager(world: &World, flows: impl Fn(u8) -> u64) -> WanManager {
+fn manager(world: &World, flows: impl Fn(LegId) -> u64) -> WanManager {
     let report = &world.reports.uplinks;
     let uplinks = world.config.all_uplinks();
     let name = |interface: &str| {
@@ -141,7 +141,7 @@ fn manager(world: &World, flows: impl Fn(u8) -> u64) -> WanManager {
     let legs = legs.map(|leg| EgressLeg {
         uplink: name(&leg.interface),
         table: names::TABLE_BASE + u32::from(leg.number),
-        mark: format!("{:#010x}", Mark::leg(leg.number).0),
+        mark: format!("{:#010x}", leg.number.mark().0),
         weight: leg.weight,
         flows: flows(leg.number),
         installed: leg.ipv4 || leg.ipv6,

@@ -113,6 +113,15 @@ pub fn kinds(kinds: &mut Vec<Kind>) {
                 .examples(["dns unblock ads.example.com", "dns unblock a.example b.example"]),
         ],
     );
+    lan(kinds);
+    remote_gateways(kinds);
+}
+
+/// Adds the DNS filter, the captive portal and the LAN.
+fn lan(kinds: &mut Vec<Kind>) {
+    let mut kind = |name, about, commands| {
+        kinds.push(Kind { name, group: Group::Network, about, commands });
+    };
     kind(
         "extfilter",
         "External DNS filter",
@@ -157,6 +166,13 @@ pub fn kinds(kinds: &mut Vec<Kind>) {
             command("", get("/dhcp"), about).prints(Prints::Fields).examples(["dhcp", "dhcp | grep ^range_"]),
         ],
     );
+}
+
+/// Adds the mesh and the federation.
+fn remote_gateways(kinds: &mut Vec<Kind>) {
+    let mut kind = |name, about, commands| {
+        kinds.push(Kind { name, group: Group::Network, about, commands });
+    };
     let about = "State of the mesh: this node, coordinator, relays";
     kind(
         "mesh",

@@ -73,6 +73,14 @@ pub fn kinds(kinds: &mut Vec<Kind>) {
         vec![list(get("/anomalies"), about, ANOMALIES).examples(["anomalies", "anomalies | cut -f2,5"])],
     );
     kind("backup", "Exports and scheduled backups", backup());
+    objects(kinds);
+}
+
+/// Adds snapshots, secrets and tools.
+fn objects(kinds: &mut Vec<Kind>) {
+    let mut kind = |name, about, commands| {
+        kinds.push(Kind { name, group: Group::Operations, about, commands });
+    };
     let about = "Snapshots of the configuration, taken before each apply and import";
     kind(
         "snapshots",

@@ -76,6 +76,14 @@ pub fn kinds(kinds: &mut Vec<Kind>) {
                 .examples(["conflicts", "conflicts | cut -f3,4"]),
         ],
     );
+    enforcement(kinds);
+}
+
+/// Adds what the gateway enforces, and its tests.
+fn enforcement(kinds: &mut Vec<Kind>) {
+    let mut kind = |name, about, commands| {
+        kinds.push(Kind { name, group: Group::Policy, about, commands });
+    };
     let about = "Compiled dataplane: maps, rules, routes, counters";
     kind(
         "render",

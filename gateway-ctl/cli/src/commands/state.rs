@@ -43,6 +43,14 @@ pub fn kinds(kinds: &mut Vec<Kind>) {
             .work(Work::Special(Special::Version))
             .examples(["version", "version | jq -r .server.version"]),
     );
+    explanations(kinds);
+}
+
+/// Adds what compares and explains.
+fn explanations(kinds: &mut Vec<Kind>) {
+    let mut kind = |name, about, command| {
+        kinds.push(Kind { name, group: Group::State, about, commands: vec![command] });
+    };
     let about = "Health, subsystems, drift, leaks, enforcement and the installed plan in one answer";
     kind(
         "verify",

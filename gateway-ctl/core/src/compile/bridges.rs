@@ -18,6 +18,7 @@ use gateway_model::{State, Tunnel};
 use super::Input;
 use super::leg::{Leg, is_present, leg_number};
 use crate::facts::Facts;
+use crate::indexes::LegId;
 use crate::plan::{Plan, TransportKind, TransportTarget, names};
 
 /// The transport that a tunnel names, or why there is none; nothing if the tunnel names no bridge.
@@ -54,8 +55,8 @@ pub fn bridge_refusal(state: &State, facts: &Facts, tunnel: &Tunnel) -> Option<S
 }
 
 /// Returns the address at which the bridge of a tunnel takes its datagrams.
-pub fn near(leg: u8) -> SocketAddr {
-    SocketAddr::new(IpAddr::V4(Ipv4Addr::new(127, 71, 0, leg)), names::BRIDGE_PORT)
+pub fn near(leg: LegId) -> SocketAddr {
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::new(127, 71, 0, leg.get())), names::BRIDGE_PORT)
 }
 
 /// Returns the destination that a proxy gets for the peer of a tunnel.

@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::Input;
 use super::leg::Legs;
 use super::trial::TriedPolicies;
+use crate::indexes::{LegId, PolicyIndex, ProxyIndex};
 use crate::plan::Plan;
 
 /// Plan with the data that explains it.
@@ -34,7 +35,7 @@ pub struct CompiledPolicy {
     pub priority: i64,
     pub rank: u32,
     /// Index of its counters.
-    pub number: u32,
+    pub number: PolicyIndex,
     pub fail_policy: FailPolicy,
     pub hops: Vec<HopState>,
     pub v4: Choice,
@@ -49,15 +50,15 @@ pub struct CompiledPolicy {
 }
 
 /// A hop and whether it can be used.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct HopState {
     pub hop: Hop,
-    /// Number of the leg it is, 0 if it is none.
-    pub leg: u8,
-    /// Number of the proxy it is, 0 if it is none.
-    pub proxy: u8,
-    /// Legs towards the proxy, 0 for the default route, whether or not the proxy is usable by them.
-    pub by: Vec<u8>,
+    /// The leg it is.
+    pub leg: Option<LegId>,
+    /// The proxy it is.
+    pub proxy: Option<ProxyIndex>,
+    /// Legs towards the proxy, `None` for the default route, whether or not the proxy is usable by them.
+    pub by: Vec<Option<LegId>>,
     pub usable: bool,
     /// Human-readable reason for which the hop is not usable. Empty if it is.
     pub reason: String,
@@ -81,7 +82,7 @@ impl CompiledPolicy {
         ActionValue {
             v4: self.v4,
             v6: self.v6,
-            policy: self.number,
+            policy: self.number.0,
             rest: self.rest,
             ..ActionValue::default()
         }
@@ -95,7 +96,7 @@ impl Compiled {
     }
 
     /// Name of the proxy that marks give this number.
-    pub fn proxy_name(&self, number: u8) -> &str {
+    pub fn proxy_name(&self, number: ProxyIndex) -> &str {
         self.plan.proxies.get(&number).map_or("?", |target| target.name.as_str())
     }
 
@@ -108,12 +109,11 @@ impl Compiled {
     }
 
     /// The legs that the plan may send traffic to.
-    pub fn legs_in_use(&self) -> BTreeSet<u8> {
+    pub fn legs_in_use(&self) -> BTreeSet<LegId> {
         let choices = self.policies.iter().flat_map(|policy| [&policy.v4, &policy.v6]);
-        let legs = choices.flat_map(|choice| choice.all()).copied();
+        let legs = choices.flat_map(|choice| choice.all()).map(|leg| LegId::new(*leg));
         let to_proxies =
             self.policies.iter().flat_map(|policy| policy.hops.iter().flat_map(|hop| hop.by.iter().copied()));
-        // The default route to a proxy is no leg.
-        legs.chain(to_proxies).filter(|leg| *leg != 0).collect()
+        legs.chain(to_proxies).flatten().collect()
     }
 }

@@ -9,16 +9,16 @@ use gateway_common::wire::{ActionValue, CHOICE_SLOTS, Choice};
 
 use super::leg::{DefaultUplink, Leg};
 use super::{Input, Legs};
+use crate::indexes::LegId;
 use crate::network::UplinkSettings;
 use crate::plan::Dataplane;
 
 /// Returns the numbers of the uplinks over which a plan distributes new flows: one without balancing, none if the main routing
 /// table decides.
-pub fn shared_uplinks(dataplane: &Dataplane) -> BTreeSet<u8> {
+pub fn shared_uplinks(dataplane: &Dataplane) -> BTreeSet<LegId> {
     let rank = dataplane.header.direct.checked_sub(1).and_then(|rank| usize::try_from(rank).ok());
     let Some(action) = rank.and_then(|rank| dataplane.actions.get(rank)) else { return BTreeSet::new() };
-    let legs = |choice: &Choice| choice.legs.into_iter().take(choice.count.into());
-    legs(&action.v4).chain(legs(&action.v6)).filter(|leg| *leg != 0).collect()
+    LegId::of_choice(&action.v4).chain(LegId::of_choice(&action.v6)).flatten().collect()
 }
 
 /// Selects the uplink of traffic that has none of its own.
@@ -27,7 +27,7 @@ pub fn shared_uplinks(dataplane: &Dataplane) -> BTreeSet<u8> {
 /// then the best of the enabled ones is selected here.
 pub fn uplink(input: &Input<'_>, legs: &Legs) -> DefaultUplink {
     // Facts may be older than the configuration.
-    let is_uplink = |number: &u8| legs.get(*number).is_some_and(|leg| leg.is_uplink());
+    let is_uplink = |number: &LegId| legs.get(*number).is_some_and(|leg| leg.is_uplink());
     if let Some(active) = input.facts.uplinks.active.filter(is_uplink) {
         return DefaultUplink::Leg(active);
     }
@@ -62,27 +62,27 @@ pub fn lower(input: &Input<'_>, legs: &Legs, dataplane: &mut Dataplane) {
     dataplane.header.direct = u32::try_from(dataplane.actions.len()).unwrap_or_default();
 }
 
-fn choice(input: &Input<'_>, legs: &Legs, active: u8, has: fn(&Leg) -> bool) -> Choice {
-    let is_able = |number: u8| legs.get(number).is_some_and(has);
+fn choice(input: &Input<'_>, legs: &Legs, active: LegId, has: fn(&Leg) -> bool) -> Choice {
+    let is_able = |number: LegId| legs.get(number).is_some_and(has);
     let uplinks = || input.network.uplinks.iter().filter(|uplink| is_able(uplink.number));
     let shares = |uplink: &&UplinkSettings| {
         input.network.balances && uplink.balances && input.facts.uplinks.balanced.contains(&uplink.number)
     };
     let mut new: Vec<(u8, u32)> =
-        uplinks().filter(shares).map(|uplink| (uplink.number, u32::from(uplink.weight))).collect();
+        uplinks().filter(shares).map(|uplink| (uplink.number.get(), u32::from(uplink.weight))).collect();
     if new.is_empty() && is_able(active) {
-        new.push((active, 1));
+        new.push((active.get(), 1));
     }
     if new.is_empty() {
         return Choice::REJECT;
     }
-    let is_new = |number: u8| new.iter().any(|(leg, _)| *leg == number);
+    let is_new = |number: LegId| new.iter().any(|(leg, _)| *leg == number.get());
     let keeps = |uplink: &&UplinkSettings| {
         let is_usable = legs.get(uplink.number).is_some_and(|leg| leg.usable);
         let ends = if is_usable { uplink.failback_states } else { uplink.failover_states };
         !is_new(uplink.number) && !ends
     };
-    let kept: Vec<u8> = uplinks().filter(keeps).map(|uplink| uplink.number).collect();
+    let kept: Vec<u8> = uplinks().filter(keeps).map(|uplink| uplink.number.get()).collect();
     let room = CHOICE_SLOTS.saturating_sub(kept.len()).max(new.len());
     spread_over(&new, room).with_draining_legs(&kept)
 }

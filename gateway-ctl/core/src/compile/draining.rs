@@ -16,12 +16,14 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{Input, Legs};
 
+use crate::indexes::LegId;
+
 /// Time for which flows may stay on a leg that drains.
 pub const DRAIN: SignedDuration = SignedDuration::from_secs(30);
 
 /// Notes until when the tunnels that were taken down keep their flows.
 pub fn set_drain_deadlines(input: &Input<'_>, in_trial: &[Cow<'_, RoutingPolicy>], legs: &mut Legs) {
-    let down: Vec<(u8, Timestamp)> = input
+    let down: Vec<(LegId, Timestamp)> = input
         .state
         .tunnels
         .iter()

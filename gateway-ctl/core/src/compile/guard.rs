@@ -35,7 +35,7 @@ pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
             }
         }
         let mut marks =
-            vec![Mark::leg(leg.number), Mark::carried_by(leg.number), Mark::arrived_by(leg.number)];
+            [Mark::leg, Mark::carried_by, Mark::arrived_by].map(|mark| mark(leg.number.get())).to_vec();
         if leg.is_uplink() {
             marks.extend([Mark::DIRECT, Mark::OWN]);
         }

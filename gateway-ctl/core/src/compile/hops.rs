@@ -12,6 +12,8 @@ use gateway_model::kinds::routing_policy::{FailPolicy, Hop, HopMode, HopType, St
 use super::proxies::{by_leg, number};
 use super::{HopState, Input, Legs, Underlay, draining};
 
+use crate::indexes::{LegId, ProxyIndex};
+
 /// The hops of a policy. A hop of a path is usable only if it is reached through the one before.
 pub fn states(input: &Input<'_>, policy: &RoutingPolicy, legs: &Legs) -> Vec<HopState> {
     let mut states = tunnels(input, policy, legs);
@@ -25,16 +27,16 @@ pub fn states(input: &Input<'_>, policy: &RoutingPolicy, legs: &Legs) -> Vec<Hop
 }
 
 /// Legs towards the proxy at an index. Empty if the underlay of the path is unavailable.
-fn legs_before(policy: &RoutingPolicy, states: &[HopState], place: usize) -> Vec<u8> {
+fn legs_before(policy: &RoutingPolicy, states: &[HopState], place: usize) -> Vec<Option<LegId>> {
     let degrades = policy.fail_policy == Some(FailPolicy::Degraded);
     let before = &states[..place];
     if policy.hop_mode == HopMode::Failover || before.is_empty() {
-        return vec![0];
+        return vec![None];
     }
     let usable = |hop: &&HopState| hop.usable;
     if policy.is_pool() {
         let members = before.iter().filter(usable).filter(|hop| hop.hop.r#type == HopType::Vpn);
-        let members: Vec<u8> = members.map(|hop| hop.leg).collect();
+        let members: Vec<Option<LegId>> = members.map(|hop| hop.leg).collect();
         if !members.is_empty() {
             return members;
         }
@@ -42,7 +44,7 @@ fn legs_before(policy: &RoutingPolicy, states: &[HopState], place: usize) -> Vec
     let last = if degrades { before.iter().rfind(usable) } else { before.last().filter(usable) };
     match last {
         Some(hop) => vec![hop.leg],
-        None if degrades => vec![0],
+        None if degrades => vec![None],
         None => Vec::new(),
     }
 }
@@ -90,11 +92,11 @@ fn share(input: &Input<'_>, policy: &RoutingPolicy, hop: &mut HopState) {
 }
 
 /// Another policy may demand another underlay of the tunnel. A policy that fails degraded accepts any hops in between.
-fn check_underlay(state: &mut HopState, under: u8, anyhow: bool, legs: &Legs) {
+fn check_underlay(state: &mut HopState, under: Option<LegId>, anyhow: bool, legs: &Legs) {
     if !state.usable || state.hop.r#type != HopType::Vpn {
         return;
     }
-    let mut underlay = legs.get(state.leg).map_or(Underlay::Nowhere, |leg| leg.underlay);
+    let mut underlay = state.leg.and_then(|leg| legs.get(leg)).map_or(Underlay::Nowhere, |leg| leg.underlay);
     let by = match underlay {
         Underlay::Default => "the default route".to_owned(),
         Underlay::Nowhere => "nothing".to_owned(),
@@ -102,7 +104,7 @@ fn check_underlay(state: &mut HopState, under: u8, anyhow: bool, legs: &Legs) {
     };
     for _ in 0..legs.by_number.len() {
         match underlay.leg() {
-            Some(number) if number == under => return,
+            Some(number) if Some(number) == under => return,
             Some(number) if anyhow => {
                 underlay = legs.get(number).map_or(Underlay::Nowhere, |leg| leg.underlay)
             }
@@ -123,8 +125,8 @@ fn state(hop: &Hop, legs: &Legs) -> HopState {
     let leg = legs.of_hop(hop);
     HopState {
         hop: hop.clone(),
-        leg: leg.map_or(0, |leg| leg.number),
-        proxy: 0,
+        leg: leg.map(|leg| leg.number),
+        proxy: None,
         by: Vec::new(),
         usable: leg.is_some_and(|leg| leg.usable),
         reason: leg.map_or_else(|| missing.to_owned(), |leg| leg.reason.clone()),
@@ -133,11 +135,11 @@ fn state(hop: &Hop, legs: &Legs) -> HopState {
     }
 }
 
-fn proxy(input: &Input<'_>, state: &mut HopState, by: Vec<u8>) {
+fn proxy(input: &Input<'_>, state: &mut HopState, by: Vec<Option<LegId>>) {
     let Some(proxy) = input.state.find::<Proxy>(&state.hop.target) else { return };
     let evaluated: Vec<Result<bool, String>> = by.iter().map(|leg| by_leg(input, proxy, *leg)).collect();
     state.proxy = number(proxy);
-    state.usable = evaluated.iter().any(Result::is_ok) && state.proxy != 0;
+    state.usable = evaluated.iter().any(Result::is_ok) && state.proxy.is_some();
     let reason = evaluated.into_iter().find_map(Result::err);
     state.reason = match (state.usable, reason) {
         (true, _) => String::new(),
@@ -153,22 +155,22 @@ pub struct ResolvedEgress {
     /// Index of the hop by which new flows leave, the first of them in a pool. `None` means that the failure policy
     /// applies.
     pub active: Option<usize>,
-    /// Legs for new flows; 0 is the default route to a proxy.
-    pub legs: Vec<u8>,
+    /// Legs for new flows; `None` is the default route to a proxy.
+    pub legs: Vec<Option<LegId>>,
     /// Legs that flows keep which have them already.
-    pub kept: Vec<u8>,
-    /// Number of the proxy behind these legs, 0 without one.
-    pub proxy: u8,
+    pub kept: Vec<LegId>,
+    /// The proxy behind these legs.
+    pub proxy: Option<ProxyIndex>,
     /// The proxy takes datagrams by all of them.
     pub udp: bool,
 }
 
 pub fn resolve_egress(input: &Input<'_>, policy: &RoutingPolicy, hops: &[HopState]) -> ResolvedEgress {
     let mut resolved = by_hops(policy, hops);
-    if let Some(hop) = hops.iter().find(|hop| hop.proxy != 0 && hop.proxy == resolved.proxy) {
+    if let Some(hop) = hops.iter().find(|hop| hop.proxy.is_some() && hop.proxy == resolved.proxy) {
         let proxy = input.state.find::<Proxy>(&hop.hop.target);
-        let by = |leg: &u8| Some((*leg, by_leg(input, proxy?, *leg).ok()?));
-        let by: Vec<(u8, bool)> = hop.by.iter().filter_map(by).collect();
+        let by = |leg: &Option<LegId>| Some((*leg, by_leg(input, proxy?, *leg).ok()?));
+        let by: Vec<(Option<LegId>, bool)> = hop.by.iter().filter_map(by).collect();
         resolved.udp = by.iter().all(|(_, udp)| *udp);
         resolved.legs = by.into_iter().map(|(leg, _)| leg).collect();
         resolved.kept = Vec::new();
@@ -196,7 +198,7 @@ fn first(policy: &RoutingPolicy, hops: &[HopState]) -> ResolvedEgress {
             && hop.leg != hops[active].leg
     };
     let kept = match policy.sticky.unwrap_or_default() {
-        Sticky::Flow => hops.iter().filter(stays).map(|hop| hop.leg).collect(),
+        Sticky::Flow => hops.iter().filter(stays).filter_map(|hop| hop.leg).collect(),
         Sticky::Source | Sticky::SourceDest => Vec::new(),
     };
     ResolvedEgress { kept, ..egress_by(hops, active) }
@@ -207,7 +209,7 @@ fn egress_by(hops: &[HopState], active: usize) -> ResolvedEgress {
     let HopState { leg, proxy, .. } = hops[active];
     ResolvedEgress {
         active: Some(active),
-        legs: (leg != 0).then_some(leg).into_iter().collect(),
+        legs: leg.map(Some).into_iter().collect(),
         proxy,
         ..ResolvedEgress::default()
     }
@@ -220,7 +222,7 @@ fn pool(policy: &RoutingPolicy, hops: &[HopState]) -> ResolvedEgress {
     if others.any(|hop| !hop.usable) && !degrades {
         return ResolvedEgress::default();
     }
-    let proxy = |hop: &HopState| hop.usable && hop.proxy != 0;
+    let proxy = |hop: &HopState| hop.usable && hop.proxy.is_some();
     let members = || hops.iter().enumerate().filter(|(_, hop)| hop.usable && hop.hop.r#type == HopType::Vpn);
     ResolvedEgress {
         active: members()
@@ -228,8 +230,8 @@ fn pool(policy: &RoutingPolicy, hops: &[HopState]) -> ResolvedEgress {
             .or_else(|| hops.iter().enumerate().find(|(_, hop)| proxy(hop)))
             .map(|(place, _)| place),
         legs: members().map(|(_, hop)| hop.leg).collect(),
-        kept: hops.iter().filter(|hop| hop.draining.is_some()).map(|hop| hop.leg).collect(),
-        proxy: hops.iter().find(|hop| proxy(hop)).map_or(0, |hop| hop.proxy),
+        kept: hops.iter().filter(|hop| hop.draining.is_some()).filter_map(|hop| hop.leg).collect(),
+        proxy: hops.iter().find(|hop| proxy(hop)).and_then(|hop| hop.proxy),
         ..ResolvedEgress::default()
     }
 }

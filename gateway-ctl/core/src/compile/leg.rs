@@ -10,14 +10,16 @@ use gateway_model::{State, Tunnel};
 use jiff::Timestamp;
 use serde::Serialize;
 
+use crate::indexes::LegId;
+
 const FIRST_TUNNEL: u32 = gateway_common::leg_selection::FIRST_TUNNEL as u32;
 
 /// All legs by number.
 #[derive(Clone, Debug, Default)]
 pub struct Legs {
-    pub by_number: BTreeMap<u8, Leg>,
+    pub by_number: BTreeMap<LegId, Leg>,
     /// Number of a tunnel's leg by the tunnel's name.
-    tunnels: BTreeMap<String, u8>,
+    tunnels: BTreeMap<String, LegId>,
     pub default: DefaultUplink,
 }
 
@@ -27,7 +29,7 @@ pub enum DefaultUplink {
     /// That of the default route in the main routing table.
     #[default]
     MainTable,
-    Leg(u8),
+    Leg(LegId),
     /// All uplinks are disabled.
     Nowhere,
 }
@@ -43,7 +45,7 @@ pub fn sticky(scope: Sticky) -> gateway_common::wire::Sticky {
 
 #[derive(Clone, Debug)]
 pub struct Leg {
-    pub number: u8,
+    pub number: LegId,
     pub kind: LegKind,
     pub interface: String,
     /// Name of an uplink, by which it may be called, too. Empty without one.
@@ -74,7 +76,7 @@ pub enum LegKind {
 pub enum Underlay {
     /// The default route.
     Default,
-    Leg(u8),
+    Leg(LegId),
     /// The required underlay is missing: the packets do not leave.
     Nowhere,
 }
@@ -89,7 +91,7 @@ impl Underlay {
         }
     }
 
-    pub fn leg(self) -> Option<u8> {
+    pub fn leg(self) -> Option<LegId> {
         match self {
             Underlay::Leg(number) => Some(number),
             Underlay::Default | Underlay::Nowhere => None,
@@ -147,7 +149,7 @@ impl Leg {
 impl Legs {
     /// Returns the number of the uplink that was selected. `None` if the main routing table decides, or if all uplinks
     /// are disabled.
-    pub fn active_uplink(&self) -> Option<u8> {
+    pub fn active_uplink(&self) -> Option<LegId> {
         match self.default {
             DefaultUplink::Leg(number) => Some(number),
             DefaultUplink::MainTable | DefaultUplink::Nowhere => None,
@@ -163,7 +165,7 @@ impl Legs {
         self.by_number.insert(leg.number, leg);
     }
 
-    pub fn get(&self, number: u8) -> Option<&Leg> {
+    pub fn get(&self, number: LegId) -> Option<&Leg> {
         self.by_number.get(&number)
     }
 
@@ -195,8 +197,8 @@ impl Legs {
 }
 
 /// Number of a tunnel's leg. Numbers end at 255; the model does not give out more slots than there are.
-pub fn leg_number(tunnel: &Tunnel) -> Option<u8> {
-    u8::try_from(FIRST_TUNNEL - 1 + tunnel.meta.slot).ok()
+pub fn leg_number(tunnel: &Tunnel) -> Option<LegId> {
+    u8::try_from(FIRST_TUNNEL - 1 + tunnel.meta.slot).ok().and_then(LegId::new)
 }
 
 /// Name of a tunnel's interface: `wg-` or, for OpenVPN, `ov-` and the tunnel's name. A long name is cut and numbered,
@@ -243,7 +245,7 @@ fn uplink<'a>(legs: impl Iterator<Item = &'a Leg>, called: &str) -> Option<&'a L
 pub(super) fn of_forwarders<'a>(
     state: &State,
     legs: impl Iterator<Item = &'a Leg> + Clone,
-) -> impl Iterator<Item = u8> {
+) -> impl Iterator<Item = LegId> {
     let forwarders = state.dns_forwarders.iter().filter(|forwarder| forwarder.enabled);
     forwarders
         .filter_map(move |forwarder| named_leg(state, legs.clone(), &forwarder.egress))

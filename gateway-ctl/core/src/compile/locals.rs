@@ -10,6 +10,7 @@ use ipnet::IpNet;
 use super::leg::Leg;
 use super::well_known::{is_link_local, net4, net6};
 use super::{Input, lan_sources, tunnel_addresses};
+use crate::indexes::LegId;
 use crate::plan::Plan;
 
 /// Lengths of the largest networks of an uplink. Providers use 10.0.0.0/8 and 100.64.0.0/10 (RFC 6598).
@@ -30,7 +31,7 @@ pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
         note(net, LocalValue::new(LocalKind::Link));
     }
     for (net, leg) in networks_of_uplinks(input, legs) {
-        note(net, LocalValue::of_leg(LocalKind::Uplink, leg));
+        note(net, LocalValue::of_leg(LocalKind::Uplink, leg.get()));
     }
     let lan = |name: &String| input.network.lan.contains(name);
     for name in input.network.lan.iter().filter(|name| input.facts.links.contains_key(*name)) {
@@ -52,8 +53,8 @@ pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
 
 /// Returns the networks on uplinks, each with its leg. Those that several uplinks have, such as that of equal modems,
 /// identify none, and those inside a network of the LAN belong to the LAN.
-fn networks_of_uplinks(input: &Input<'_>, legs: &[Leg]) -> BTreeMap<IpNet, u8> {
-    let mut found: BTreeMap<IpNet, BTreeSet<u8>> = BTreeMap::new();
+fn networks_of_uplinks(input: &Input<'_>, legs: &[Leg]) -> BTreeMap<IpNet, LegId> {
+    let mut found: BTreeMap<IpNet, BTreeSet<LegId>> = BTreeMap::new();
     for leg in legs.iter().filter(|leg| leg.is_uplink()) {
         for net in neighbour_networks(input, leg) {
             found.entry(net).or_default().insert(leg.number);
@@ -61,7 +62,7 @@ fn networks_of_uplinks(input: &Input<'_>, legs: &[Leg]) -> BTreeMap<IpNet, u8> {
     }
     let lans: Vec<IpNet> =
         input.network.lan.iter().flat_map(|name| lan_sources::prefixes(input, name)).collect();
-    let only = |legs: BTreeSet<u8>| if legs.len() == 1 { legs.first().copied() } else { None };
+    let only = |legs: BTreeSet<LegId>| if legs.len() == 1 { legs.first().copied() } else { None };
     let found = found.into_iter().filter(|(net, _)| !lans.iter().any(|lan| lan.contains(net)));
     found.filter_map(|(net, legs)| Some((net, only(legs)?))).collect()
 }
@@ -93,7 +94,7 @@ fn own_addresses(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
         let mut owners = owners.into_iter();
         let Some(first) = owners.next() else { continue };
         plan.dataplane.locals.insert(IpNet::from(address), first.value());
-        let further = owners.map(|owner| owner.leg()).filter(|leg| *leg != 0 && *leg != first.leg());
+        let further = owners.filter_map(Owner::leg).filter(|leg| Some(*leg) != first.leg());
         plan.dataplane.shared_addresses.extend(further.map(|leg| (leg, address)));
     }
 }
@@ -103,17 +104,17 @@ fn own_addresses(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
 enum Owner {
     /// An interface that is no leg.
     Host,
-    Uplink(u8),
-    Tunnel(u8),
+    Uplink(LegId),
+    Tunnel(LegId),
     /// A deleted tunnel that is not removed yet.
     LeftBehind,
 }
 
 impl Owner {
-    fn leg(self) -> u8 {
+    fn leg(self) -> Option<LegId> {
         match self {
-            Owner::Uplink(leg) | Owner::Tunnel(leg) => leg,
-            Owner::Host | Owner::LeftBehind => 0,
+            Owner::Uplink(leg) | Owner::Tunnel(leg) => Some(leg),
+            Owner::Host | Owner::LeftBehind => None,
         }
     }
 
@@ -122,7 +123,7 @@ impl Owner {
             Owner::Host | Owner::Uplink(_) => LocalKind::Own,
             Owner::Tunnel(_) | Owner::LeftBehind => LocalKind::Forbidden,
         };
-        LocalValue::of_leg(kind, self.leg())
+        LocalValue::of_leg(kind, LegId::raw(self.leg()))
     }
 }
 

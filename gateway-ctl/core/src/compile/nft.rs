@@ -37,7 +37,7 @@ fn forces_ntp(plan: &Plan) -> bool {
 
 /// Marks of forwarded traffic with the interfaces that they lead to: the guard's list once more, for nftables.
 fn egress(legs: &[Leg]) -> BTreeSet<(u32, String)> {
-    let own = legs.iter().map(|leg| (Mark::leg(leg.number).0, leg.interface.clone()));
+    let own = legs.iter().map(|leg| (leg.number.mark().0, leg.interface.clone()));
     let uplinks = legs.iter().filter(|leg| leg.is_uplink());
     own.chain(uplinks.map(|leg| (Mark::DIRECT.0, leg.interface.clone()))).collect()
 }

@@ -24,6 +24,7 @@ use super::hops::{ResolvedEgress, resolve_egress, states};
 use super::lan_sources::scope_of;
 use super::own_interfaces::own_interfaces;
 use super::{Compiled, CompiledPolicy, Finding, HopState, Input, Leg, Legs};
+use crate::indexes::{LegId, PolicyIndex};
 use crate::plan::DomainRule;
 
 /// The best rank for every key that a policy names.
@@ -265,32 +266,34 @@ impl Egress {
 fn egress(input: &Input<'_>, policy: &RoutingPolicy, legs: &Legs) -> Egress {
     let hops = states(input, policy, legs);
     let resolved = resolve_egress(input, policy, &hops);
-    let weight = |leg: u8| {
-        let hop = hops.iter().find(|hop| hop.leg == leg && leg != 0);
+    let weight = |leg: Option<LegId>| {
+        let hop = hops.iter().find(|hop| hop.leg == leg && leg.is_some());
         hop.map_or(1, |hop| hop.weight)
     };
     let choose = |has: fn(&Leg) -> bool| {
-        let able = |numbers: &[u8]| -> Vec<(u8, u32)> {
-            let legs = numbers.iter().filter_map(|number| legs.get(*number).filter(|leg| has(leg)));
-            legs.map(|leg| (leg.number, weight(leg.number))).collect()
+        let able = |numbers: &mut dyn Iterator<Item = LegId>| -> Vec<(u8, u32)> {
+            let legs = numbers.filter_map(|number| legs.get(number).filter(|leg| has(leg)));
+            legs.map(|leg| (leg.number.get(), weight(Some(leg.number)))).collect()
         };
-        if resolved.proxy != 0 {
+        if let Some(proxy) = resolved.proxy {
             // A proxy takes either address family, whatever families the leg towards it has.
-            let weighted: Vec<(u8, u32)> = resolved.legs.iter().map(|leg| (*leg, weight(*leg))).collect();
-            return spread(&weighted).to_proxy(resolved.proxy);
+            let weighted: Vec<(u8, u32)> =
+                resolved.legs.iter().map(|leg| (LegId::raw(*leg), weight(*leg))).collect();
+            return spread(&weighted).to_proxy(proxy.get());
         }
-        let new = able(&resolved.legs);
+        let new = able(&mut resolved.legs.iter().copied().flatten());
         if new.is_empty() {
             return failed(policy);
         }
 
-        let kept = able(&resolved.kept).into_iter().map(|(number, _)| number);
-        let (draining, lasting): (Vec<u8>, Vec<u8>) = kept.partition(|leg| drain_end(&hops, *leg).is_some());
+        let kept = able(&mut resolved.kept.iter().copied()).into_iter().map(|(number, _)| number);
+        let (draining, lasting): (Vec<u8>, Vec<u8>) =
+            kept.partition(|leg| drain_end(&hops, LegId::new(*leg)).is_some());
         let room = CHOICE_SLOTS.saturating_sub(draining.len() + lasting.len()).max(new.len());
         spread_over(&new, room).with_draining_legs(&lasting).with_draining_legs(&draining)
     };
     let (v4, v6) = (choose(|leg| leg.ipv4), choose(|leg| leg.ipv6));
-    let rest = if resolved.proxy == 0 {
+    let rest = if resolved.proxy.is_none() {
         0
     } else {
         ActionValue::rest_of(unproxied_choice(policy, &resolved, legs), resolved.udp)
@@ -309,9 +312,9 @@ fn policy_at_work(
     let Egress { hops, resolved, v4, v6, rest } = found;
     let lasting = |choice: &Choice| {
         let kept = choice.all().iter().skip(usize::from(choice.count));
-        u8::try_from(kept.filter(|leg| drain_end(&hops, **leg).is_none()).count()).unwrap_or(0)
+        u8::try_from(kept.filter(|leg| drain_end(&hops, LegId::new(**leg)).is_none()).count()).unwrap_or(0)
     };
-    let drained = resolved.kept.iter().filter_map(|leg| drain_end(&hops, *leg)).min();
+    let drained = resolved.kept.iter().filter_map(|leg| drain_end(&hops, Some(*leg))).min();
     let active_hop = resolved.active.and_then(|place| hops.get(place)).map(|state| state.hop.clone());
     let fail_policy = policy.fail_policy.unwrap_or_default();
     let status = match (resolved.active.is_none(), fail_policy) {
@@ -340,7 +343,7 @@ fn policy_at_work(
         name: policy.name.clone(),
         priority: policy.priority,
         rank,
-        number: policy.meta.slot,
+        number: PolicyIndex(policy.meta.slot),
         fail_policy,
         hops,
         v4,
@@ -354,15 +357,15 @@ fn policy_at_work(
 }
 
 /// Returns the time until which flows keep a leg. `None` if it stays.
-fn drain_end(hops: &[HopState], leg: u8) -> Option<Timestamp> {
-    hops.iter().find(|hop| hop.leg == leg).and_then(|hop| hop.draining)
+fn drain_end(hops: &[HopState], leg: Option<LegId>) -> Option<Timestamp> {
+    hops.iter().find(|hop| hop.leg == leg && leg.is_some()).and_then(|hop| hop.draining)
 }
 
 /// Returns the action for traffic that the last hop, a proxy, does not take. A policy that fails degraded uses the
 /// tunnels before the proxy if they exist and carry both families.
 fn unproxied_choice(policy: &RoutingPolicy, egress: &ResolvedEgress, legs: &Legs) -> ChoiceKind {
     let carries = |leg: &Leg| leg.is_tunnel() && leg.ipv4 && leg.ipv6;
-    let all = egress.legs.iter().all(|number| legs.get(*number).is_some_and(carries));
+    let all = egress.legs.iter().all(|leg| leg.and_then(|leg| legs.get(leg)).is_some_and(carries));
     if policy.fail_policy == Some(FailPolicy::Degraded) && all && !egress.legs.is_empty() {
         return ChoiceKind::Legs;
     }

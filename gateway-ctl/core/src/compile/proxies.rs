@@ -13,6 +13,7 @@ use gateway_model::kinds::proxy::Proxy;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 use super::{Compiled, HopState, Input};
+use crate::indexes::{LegId, ProxyIndex};
 use crate::plan::{
     Family, Plan, ProxyLogin, ProxyTarget, RouteKey, RouteValue, RuleAction, RuleKey, RuleValue, names,
 };
@@ -23,9 +24,9 @@ const RULE_TAKEN: u32 = names::RULE_FIRST + 5;
 const RULE_NOT_TAKEN: u32 = names::RULE_FIRST + 6;
 
 /// The number that marks give a proxy.
-pub fn number(proxy: &Proxy) -> u8 {
-    // The model gives out no number beyond; 0 is no proxy and blocks.
-    u8::try_from(proxy.meta.slot).unwrap_or(0)
+pub fn number(proxy: &Proxy) -> Option<ProxyIndex> {
+    // The model gives out no number beyond; none blocks.
+    u8::try_from(proxy.meta.slot).ok().and_then(ProxyIndex::new)
 }
 
 /// User name and password, if it has them.
@@ -42,11 +43,11 @@ pub fn proxy_address(input: &Input<'_>, proxy: &Proxy) -> Option<SocketAddr> {
     }
 }
 
-/// Reports whether a proxy is usable by a leg (0 is the default route): whether it takes datagrams there, or the
+/// Reports whether a proxy is usable by a leg (`None` is the default route): whether it takes datagrams there, or the
 /// reason.
 ///
 /// A proxy that was not probed yet counts as usable: the relay detects a failure, and a restart interrupts nothing.
-pub fn by_leg(input: &Input<'_>, proxy: &Proxy, leg: u8) -> Result<bool, String> {
+pub fn by_leg(input: &Input<'_>, proxy: &Proxy, leg: Option<LegId>) -> Result<bool, String> {
     if !proxy.enabled {
         return Err("it is disabled".to_owned());
     }
@@ -61,20 +62,21 @@ pub fn by_leg(input: &Input<'_>, proxy: &Proxy, leg: u8) -> Result<bool, String>
 }
 
 pub fn lower(input: &Input<'_>, compiled: &mut Compiled) {
-    let hops = || compiled.policies.iter().flat_map(|policy| &policy.hops).filter(|hop| hop.proxy != 0);
-    for hop in hops() {
-        note(input, hop, &mut compiled.plan);
+    for hop in compiled.policies.iter().flat_map(|policy| &policy.hops) {
+        if let Some(number) = hop.proxy {
+            note(input, hop, number, &mut compiled.plan);
+        }
     }
     if !compiled.plan.proxies.is_empty() {
         hand_over(&mut compiled.plan);
     }
 }
 
-fn note(input: &Input<'_>, hop: &HopState, plan: &mut Plan) {
+fn note(input: &Input<'_>, hop: &HopState, number: ProxyIndex, plan: &mut Plan) {
     let Some(proxy) = input.state.find::<Proxy>(&hop.hop.target).filter(|proxy| proxy.enabled) else {
         return;
     };
-    let target = plan.proxies.entry(hop.proxy).or_insert_with(|| ProxyTarget {
+    let target = plan.proxies.entry(number).or_insert_with(|| ProxyTarget {
         proxy_id: proxy.meta.id.to_string(),
         name: proxy.name.clone(),
         address: proxy_address(input, proxy),

@@ -10,6 +10,7 @@ use ipnet::IpNet;
 use super::Input;
 use super::leg::{DefaultUplink, Leg};
 use super::well_known::is_link_local;
+use crate::indexes::LegId;
 use crate::plan::{Family, Plan, RuleAction, RuleKey, RuleValue, names};
 
 const RULE_DIRECT: u32 = names::RULE_FIRST;
@@ -41,14 +42,14 @@ pub fn lower(
     input: &Input<'_>,
     legs: &[Leg],
     default: DefaultUplink,
-    needed: &BTreeSet<u8>,
+    needed: &BTreeSet<LegId>,
     plan: &mut Plan,
 ) {
     mark_rules(input, default, needed, plan);
     source_rules(input, legs, plan);
 }
 
-fn mark_rules(input: &Input<'_>, default: DefaultUplink, needed: &BTreeSet<u8>, plan: &mut Plan) {
+fn mark_rules(input: &Input<'_>, default: DefaultUplink, needed: &BTreeSet<LegId>, plan: &mut Plan) {
     for family in [Family::V4, Family::V6] {
         let mut rule = |priority, fwmark, action, suppress_prefix_length| {
             let value = RuleValue {
@@ -76,7 +77,7 @@ fn mark_rules(input: &Input<'_>, default: DefaultUplink, needed: &BTreeSet<u8>, 
         rule(RULE_RESET, (Mark::RESET.0, u32::MAX), RuleAction::Table(names::TABLE_RELAY), None);
         for leg in needed {
             let table = RuleAction::Table(names::TABLE_BASE + u32::from(*leg));
-            rule(RULE_LEGS + u32::from(*leg), (Mark::leg(*leg).0, LEG_MASK), table, None);
+            rule(RULE_LEGS + u32::from(*leg), (leg.mark().0, LEG_MASK), table, None);
         }
         // A network at an uplink may announce routes to hosts of the LAN (TunnelVision). A DHCP client of the operating
         // system writes them to the main table, and what programs of this host send to the LAN would follow them.

@@ -16,6 +16,7 @@ use gateway_model::kinds::tunnel::{TunnelType, Uplink};
 use gateway_model::{State, Tunnel};
 
 use crate::facts::Facts;
+use crate::indexes::LegId;
 
 use super::leg::{Leg, Legs, Underlay};
 use super::{Input, bridges};
@@ -30,7 +31,7 @@ struct Demand {
 
 /// Sets underlay and MTU of all tunnels, and marks those whose underlay is unavailable.
 pub fn resolve(input: &Input<'_>, in_trial: &[Cow<'_, RoutingPolicy>], legs: &mut Legs) {
-    let mut demands: BTreeMap<u8, Vec<Demand>> = BTreeMap::new();
+    let mut demands: BTreeMap<LegId, Vec<Demand>> = BTreeMap::new();
     // Applied policies in their order; exceptions and others have to fit in.
     let (policies, exceptions): (Vec<_>, Vec<_>) =
         in_trial.iter().partition(|policy| matches!(policy, Cow::Borrowed(_)));
@@ -41,7 +42,7 @@ pub fn resolve(input: &Input<'_>, in_trial: &[Cow<'_, RoutingPolicy>], legs: &mu
         let leg = legs.by_number.values().find(|leg| leg.is_of(tunnel.meta.id))?;
         Some((leg.number, tunnel))
     });
-    let tunnels: BTreeMap<u8, &Tunnel> = tunnels.collect();
+    let tunnels: BTreeMap<LegId, &Tunnel> = tunnels.collect();
     let mut settling = UnderlayResolver {
         state: input.state,
         facts: input.facts,
@@ -55,7 +56,7 @@ pub fn resolve(input: &Input<'_>, in_trial: &[Cow<'_, RoutingPolicy>], legs: &mu
     }
 }
 
-fn note(policy: &RoutingPolicy, legs: &Legs, demands: &mut BTreeMap<u8, Vec<Demand>>) {
+fn note(policy: &RoutingPolicy, legs: &Legs, demands: &mut BTreeMap<LegId, Vec<Demand>>) {
     let degrades = policy.fail_policy == Some(FailPolicy::Degraded);
     for tunnel in policy.underlays().keys() {
         let Some(leg) = legs.tunnel(tunnel) else { continue };
@@ -67,16 +68,16 @@ fn note(policy: &RoutingPolicy, legs: &Legs, demands: &mut BTreeMap<u8, Vec<Dema
 struct UnderlayResolver<'a> {
     state: &'a State,
     facts: &'a Facts,
-    tunnels: &'a BTreeMap<u8, &'a Tunnel>,
-    demands: &'a BTreeMap<u8, Vec<Demand>>,
+    tunnels: &'a BTreeMap<LegId, &'a Tunnel>,
+    demands: &'a BTreeMap<LegId, Vec<Demand>>,
     legs: &'a mut Legs,
-    done: BTreeSet<u8>,
+    done: BTreeSet<LegId>,
 }
 
 impl<'a> UnderlayResolver<'a> {
     /// Settles a leg and its possible underlays. Returns whether it is usable. `inside` holds the legs that wait for
     /// it.
-    fn resolve(&mut self, number: u8, inside: &mut Vec<u8>) -> bool {
+    fn resolve(&mut self, number: LegId, inside: &mut Vec<LegId>) -> bool {
         let Some(tunnel) = self.tunnels.get(&number).copied() else {
             return self.legs.get(number).is_some_and(|leg| leg.usable);
         };
@@ -101,8 +102,13 @@ impl<'a> UnderlayResolver<'a> {
     }
 
     /// Returns the underlay of a tunnel, and the reason for which the tunnel cannot use it.
-    fn underlay(&mut self, number: u8, tunnel: &Tunnel, inside: &mut Vec<u8>) -> (Underlay, Option<String>) {
-        let demands: &'a BTreeMap<u8, Vec<Demand>> = self.demands;
+    fn underlay(
+        &mut self,
+        number: LegId,
+        tunnel: &Tunnel,
+        inside: &mut Vec<LegId>,
+    ) -> (Underlay, Option<String>) {
+        let demands: &'a BTreeMap<LegId, Vec<Demand>> = self.demands;
         let demands = demands.get(&number).map_or(&[] as &[Demand], Vec::as_slice);
         let Some(wanted) = demands.first().and_then(|demand| demand.before.last()) else {
             return self.own(tunnel);

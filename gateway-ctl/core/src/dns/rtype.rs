@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use gateway_model::kinds::dns_filter_rule::QueryType;
+use gateway_model::query_type::QueryType;
 use gateway_model::record::RecordType;
 
 pub const A: u16 = 1;

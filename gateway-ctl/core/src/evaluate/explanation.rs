@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::evaluation::{Decision, FamilyVerdict};
 use crate::compile::{Compiled, CompiledPolicy, HopState, Input};
+use crate::indexes::LegId;
 use crate::phrase::Phrase;
 
 /// Result and reason for one address family.
@@ -96,7 +97,7 @@ fn all_down(hops: Vec<Phrase>) -> Option<Phrase> {
 }
 
 fn down(hop: &HopState, name: &str) -> Phrase {
-    let state = if hop.leg == 0 && hop.proxy == 0 { "unavailable" } else { "down" };
+    let state = if hop.leg.is_none() && hop.proxy.is_none() { "unavailable" } else { "down" };
     let repeated = format!("it is {state} ");
     let short = hop.reason.strip_prefix(&repeated).or_else(|| hop.reason.strip_prefix("it is "));
     let reason = short.unwrap_or(&hop.reason);
@@ -126,16 +127,16 @@ pub fn hop_name(hop: &HopState) -> String {
 }
 
 /// The name of a leg as policies write it: that of the tunnel or of the uplink.
-pub fn leg_name(input: &Input<'_>, compiled: &Compiled, number: u8) -> String {
+pub fn leg_name(input: &Input<'_>, compiled: &Compiled, number: LegId) -> String {
     match compiled.legs.get(number) {
         None => format!("leg {number}"),
         Some(leg) => leg.name(input.state).to_owned(),
     }
 }
 
-/// The legs of a choice, each once.
-pub fn legs_of(choice: &Choice) -> BTreeSet<u8> {
-    choice.legs.iter().take(usize::from(choice.count)).copied().collect()
+/// The legs of a choice, each once. `None` is the default route to a proxy.
+pub fn legs_of(choice: &Choice) -> BTreeSet<Option<LegId>> {
+    LegId::of_choice(choice).collect()
 }
 
 /// Returns the reason for which traffic takes the failure policy although the proxy works.

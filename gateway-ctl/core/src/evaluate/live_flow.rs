@@ -10,6 +10,7 @@ use gateway_common::wire::{FlowKey, FlowValue, Mac};
 use super::test_packet::Entry;
 use super::verdict::decide_with;
 use crate::facts::Facts;
+use crate::indexes::LegId;
 use crate::network::Network;
 use crate::plan::Dataplane;
 use crate::plan_maps::PlanMaps;
@@ -27,7 +28,7 @@ pub struct LiveFlow {
 
 /// Returns the leg of a flow by the plan. `None` if its source is not a LAN address, or if it has no leg. FQDN policies
 /// are left out, because the names that its client resolved are not known here.
-pub fn leg_of(plan: &Dataplane, facts: &Facts, network: &Network, flow: &LiveFlow) -> Option<u8> {
+pub fn leg_of(plan: &Dataplane, facts: &Facts, network: &Network, flow: &LiveFlow) -> Option<LegId> {
     let is_near = |name: &&String| {
         let nets = facts.addresses.get(*name).into_iter().flatten();
         nets.into_iter().any(|net| net.contains(&flow.source) && net.addr() != flow.source)
@@ -46,7 +47,7 @@ pub fn leg_of(plan: &Dataplane, facts: &Facts, network: &Network, flow: &LiveFlo
         ..IpPacket::default()
     };
     let verdict = decide_with(plan, &packet, &[]);
-    (verdict.action == Action::Mark && verdict.leg != 0).then_some(verdict.leg)
+    LegId::new(verdict.leg).filter(|_| verdict.action == Action::Mark)
 }
 
 /// Reports whether a plan resets a connection of the flow table, because it has another egress now. FQDN policies are left

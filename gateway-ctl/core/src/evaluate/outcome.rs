@@ -12,6 +12,7 @@ use super::evaluation::Decision;
 use super::explanation::{failure, hops_down, leg_name, legs_of, not_for_the_proxy};
 use super::route::{Exit, Kernel};
 use crate::compile::{Compiled, CompiledPolicy, DefaultUplink, Input, Leg};
+use crate::indexes::{LegId, ProxyIndex};
 use crate::phrase::Phrase;
 
 /// Interface by which a packet leaves, or why none takes it at present. `None`: the verdict has no mark to follow.
@@ -92,7 +93,7 @@ impl<'a> Outcome<'a> {
             Fate::Local => Some("local".to_owned()),
             Fate::Default(_) => Some("default".to_owned()),
             Fate::Proxy(Some(Ok(_))) => Some(format!("proxy:{}", self.proxy().unwrap_or_default())),
-            Fate::Leg(Some(Ok(_))) => Some(format!("{}:{}", self.leg_kind(), self.leg())),
+            Fate::Leg(Some(Ok(_))) => Some(format!("{}:{}", self.leg_kind(), self.leg_name())),
             Fate::Blocked | Fate::Failed | Fate::BelowFloor | Fate::NoUplink => None,
             Fate::Proxy(_) | Fate::Leg(_) => None,
         }
@@ -108,14 +109,9 @@ impl<'a> Outcome<'a> {
 
     /// Returns the legs among which flows like this are divided, by name.
     pub fn ways(&self) -> Vec<String> {
-        let is_way = |leg: &u8| match &self.fate {
-            Fate::Leg(_) => true,
-            // A proxy that is reached by the default route has no leg.
-            Fate::Proxy(_) => *leg != 0,
-            _ => false,
-        };
-        let legs = self.choice().map(legs_of).unwrap_or_default().into_iter();
-        legs.filter(is_way).map(|leg| leg_name(self.input, self.compiled, leg)).collect()
+        let leaves = matches!(self.fate, Fate::Leg(_) | Fate::Proxy(_));
+        let legs = self.choice().filter(|_| leaves).map(legs_of).unwrap_or_default();
+        legs.into_iter().flatten().map(|leg| leg_name(self.input, self.compiled, leg)).collect()
     }
 
     /// Returns the proxy that takes the packet.
@@ -125,11 +121,11 @@ impl<'a> Outcome<'a> {
 
     /// Returns the hop of the policy that takes the packet.
     pub fn hop(&self) -> Option<Hop> {
-        let number = self.choice().map_or(0, |choice| choice.proxy);
+        let number = self.choice().and_then(|choice| ProxyIndex::new(choice.proxy));
         let mut hops = self.policy?.hops.iter();
         let hop = match &self.fate {
             Fate::Proxy(_) => hops.find(|hop| hop.proxy == number),
-            Fate::Leg(_) => hops.find(|hop| hop.leg == self.verdict.leg),
+            Fate::Leg(_) => hops.find(|hop| hop.leg == LegId::new(self.verdict.leg)),
             _ => None,
         };
         hop.map(|hop| hop.hop.clone())
@@ -154,7 +150,7 @@ impl<'a> Outcome<'a> {
                 Some(unreachable_egress("proxy", name, reason, text))
             }
             Fate::Leg(Some(Err(reason))) => {
-                let name = self.leg();
+                let name = self.leg_name();
                 let text = format!("{name} is chosen, but {reason}");
                 Some(unreachable_egress(&self.leg_kind(), &name, reason, text))
             }
@@ -182,7 +178,7 @@ impl<'a> Outcome<'a> {
     /// Returns the proxy of the policy.
     fn proxy(&self) -> Option<&'a str> {
         let choice = self.choice().filter(|choice| choice.kind() == ChoiceKind::Proxy)?;
-        Some(self.compiled.proxy_name(choice.proxy))
+        ProxyIndex::new(choice.proxy).map(|proxy| self.compiled.proxy_name(proxy))
     }
 
     /// Returns why no hop of the policy takes the packet.
@@ -193,17 +189,20 @@ impl<'a> Outcome<'a> {
         }
     }
 
-    fn is_by_uplink(&self) -> bool {
-        self.compiled.legs.get(self.verdict.leg).is_some_and(Leg::is_uplink)
+    fn leg(&self) -> Option<&'a Leg> {
+        self.compiled.legs.get(LegId::new(self.verdict.leg)?)
     }
 
-    fn leg(&self) -> String {
-        leg_name(self.input, self.compiled, self.verdict.leg)
+    fn is_by_uplink(&self) -> bool {
+        self.leg().is_some_and(Leg::is_uplink)
+    }
+
+    fn leg_name(&self) -> String {
+        LegId::new(self.verdict.leg).map_or_else(String::new, |leg| leg_name(self.input, self.compiled, leg))
     }
 
     fn leg_kind(&self) -> String {
-        let leg = self.compiled.legs.get(self.verdict.leg);
-        leg.map_or(HopType::Vpn, Leg::hop_type).to_string()
+        self.leg().map_or(HopType::Vpn, Leg::hop_type).to_string()
     }
 }
 

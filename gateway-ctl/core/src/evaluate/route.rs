@@ -10,6 +10,7 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 use crate::compile::{Compiled, Leg, Underlay};
 use crate::facts::Facts;
+use crate::indexes::{LegId, ProxyIndex};
 use crate::plan::{Attachment, Family, RouteKey, RouteValue, RuleAction, RuleValue, names};
 
 /// A kernel that has a plan, and some interfaces fewer than the plan was made for.
@@ -40,7 +41,7 @@ impl<'a> Kernel<'a> {
     /// Follows LAN traffic with this mark, and the outer packets if it enters a tunnel.
     pub fn follow(&self, mark: u32, ipv6: bool) -> Exit {
         if let Some((proxy, leg)) = Mark(mark).as_proxy() {
-            return self.relayed(proxy, leg);
+            return self.relayed(ProxyIndex::new(proxy), leg);
         }
         let mut exit = self.route(mark, ipv6, true);
         if let Ok(interface) = &exit.out
@@ -73,9 +74,11 @@ impl<'a> Kernel<'a> {
     }
 
     /// Follows the relay's own connection to a proxy, in the families that the proxy's address can have.
-    fn relayed(&self, proxy: u8, leg: u8) -> Exit {
+    fn relayed(&self, proxy: Option<ProxyIndex>, leg: u8) -> Exit {
         let table = Some(names::TABLE_RELAY);
-        let Some(target) = self.compiled.plan.proxies.get(&proxy).filter(|_| !self.relay_gone) else {
+        let Some(target) =
+            proxy.and_then(|proxy| self.compiled.plan.proxies.get(&proxy)).filter(|_| !self.relay_gone)
+        else {
             return Exit { table, out: Err("no relay takes traffic for this proxy".to_owned()) };
         };
         let families = [false, true].into_iter();
@@ -140,7 +143,7 @@ impl<'a> Kernel<'a> {
 
     /// Returns the tunnel of a table that has no default route, but routes to some destinations.
     fn partial(&self, table: u32, ipv6: bool) -> Option<String> {
-        let leg = u8::try_from(table.checked_sub(names::TABLE_BASE)?).ok()?;
+        let leg = u8::try_from(table.checked_sub(names::TABLE_BASE)?).ok().and_then(LegId::new)?;
         let leg = self.compiled.legs.get(leg).filter(|leg| leg.is_tunnel())?;
         let leads = |(key, route): (&RouteKey, &RouteValue)| {
             key.table == table
@@ -154,7 +157,7 @@ impl<'a> Kernel<'a> {
     /// Returns why a tunnel does not take a destination, though it is up. `None` if it does, or if the mark is none of a
     /// tunnel's.
     pub fn refusal(&self, mark: u32, destination: IpAddr) -> Option<String> {
-        let leg = self.compiled.legs.get(Mark(mark).as_leg()?)?;
+        let leg = self.compiled.legs.get(Mark(mark).as_leg().and_then(LegId::new)?)?;
         let device =
             self.compiled.plan.wireguard.get(&leg.interface).filter(|_| self.is_up(&leg.interface))?;
         let mut allowed = device.peers.values().flat_map(|peer| &peer.allowed_ips);

@@ -52,31 +52,10 @@ pub fn packets(
     let destination = destination(request, &mut problems);
     let given = destination.map(|(address, _)| address).or(request.source);
     let ipv6 = |family| family == Family::Ipv6;
-    if let (Some((address, _)), Some(source)) = (destination, request.source)
-        && address.is_ipv6() != source.is_ipv6()
-    {
-        problems.add(code::CONFLICT, "source", "The source and the destination are of different families.");
-    }
-    if let (Some(address), Some(family)) = (given, request.family)
-        && address.is_ipv6() != ipv6(family)
-    {
-        problems.add(code::CONFLICT, "family", format!("{address} is of the other family."));
-    }
     let named = request.name_and_port();
     let of_destination =
         destination.and_then(|(_, port)| port).or(named.as_ref().and_then(|(_, port)| *port));
-    if request.protocol == Some(Protocol::Icmp) && (of_destination.is_some() || request.port.is_some()) {
-        let path = if request.port.is_some() { "port" } else { "destination" };
-        problems.add(code::CONFLICT, path, "ICMP has no ports.");
-    }
-    if request.port == Some(0) {
-        problems.add(code::RANGE, "port", "Must be from 1 to 65535.");
-    }
-    if let (Some(one), Some(other)) = (of_destination, request.port)
-        && one != other
-    {
-        problems.add(code::CONFLICT, "port", format!("The destination says port {one}."));
-    }
+    check(request, destination, of_destination, &mut problems);
     let known = subject.addresses(input);
     let near: Vec<IpAddr> = request.source.map_or_else(|| known.clone(), |source| vec![source]);
     let entry = entry(input, request, &near, &mut problems, trace);
@@ -102,6 +81,38 @@ pub fn packets(
             named.as_ref().map_or(packet, |(name, _)| with_client_hello(packet, name))
         })
         .collect())
+}
+
+/// Notes fields of the request that exclude each other. `of_destination` is the port that the destination says.
+fn check(
+    request: &Request,
+    destination: Option<(IpAddr, Option<u16>)>,
+    of_destination: Option<u16>,
+    problems: &mut Problems,
+) {
+    let given = destination.map(|(address, _)| address).or(request.source);
+    if let (Some((address, _)), Some(source)) = (destination, request.source)
+        && address.is_ipv6() != source.is_ipv6()
+    {
+        problems.add(code::CONFLICT, "source", "The source and the destination are of different families.");
+    }
+    if let (Some(address), Some(family)) = (given, request.family)
+        && address.is_ipv6() != (family == Family::Ipv6)
+    {
+        problems.add(code::CONFLICT, "family", format!("{address} is of the other family."));
+    }
+    if request.protocol == Some(Protocol::Icmp) && (of_destination.is_some() || request.port.is_some()) {
+        let path = if request.port.is_some() { "port" } else { "destination" };
+        problems.add(code::CONFLICT, path, "ICMP has no ports.");
+    }
+    if request.port == Some(0) {
+        problems.add(code::RANGE, "port", "Must be from 1 to 65535.");
+    }
+    if let (Some(one), Some(other)) = (of_destination, request.port)
+        && one != other
+    {
+        problems.add(code::CONFLICT, "port", format!("The destination says port {one}."));
+    }
 }
 
 /// Returns the packet as the one in which a client shows this name: with the ClientHello of TLS, or of QUIC, which the daemon

@@ -58,6 +58,7 @@ codes! {
     PrefixNotDelegated = "prefix_not_delegated",
     BackupFailed = "backup_failed",
     BackupTargetUnreachable = "backup_target_unreachable",
+    AlertsNotDelivered = "alerts_not_delivered",
     Drift = "drift",
     LanWithoutEthernet = "lan_without_ethernet",
     TaskFailed = "task_failed",

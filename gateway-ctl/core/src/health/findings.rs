@@ -272,6 +272,14 @@ impl Finding {
         Finding::new(CheckState::Degraded, Code::BackupTargetUnreachable, params, error, remedy)
     }
 
+    /// The last attempt at a receiver of alerts failed.
+    pub fn alerts_not_delivered(receiver: &str, error: &str) -> Finding {
+        let params = [("receiver", receiver.to_owned()), ("error", error.to_owned())];
+        let message = format!("alerts do not reach the receiver {receiver}: {error}");
+        let remedy = "correct the receiver in /alerts/webhook, /alerts/email, /alerts/mqtt or the rule";
+        Finding::new(CheckState::Degraded, Code::AlertsNotDelivered, params, message, remedy)
+    }
+
     /// The kernel differs from the plan.
     pub fn drift(reason: &str) -> Finding {
         let params = [("reason", reason.to_owned())];

@@ -177,10 +177,11 @@ mod tests {
     use gateway_model::id::Id;
 
     use super::*;
+    use crate::indexes::LegId;
 
     fn query(egress: &str, source: &str, tunnel: Option<Id>) -> ExitQuery {
         let (interface, source) = (egress.to_owned(), source.parse().expect("an address"));
-        ExitQuery { leg: 1, egress: egress.to_owned(), interface, source, tunnel }
+        ExitQuery { leg: LegId::FIRST, egress: egress.to_owned(), interface, source, tunnel }
     }
 
     /// Compares the answers by a tunnel and by its uplink; empty texts are no answer.

@@ -14,6 +14,7 @@ use super::{Check, Expected, Host, Plan, Probe, Token};
 use crate::compile::{Compiled, Input};
 use crate::doh_servers;
 use crate::evaluate::{Decision, Subject, evaluate_packet, legs_of, public_address};
+use crate::indexes::LegId;
 use crate::stun;
 
 /// Registered domain for documentation (RFC 2606, section 3), below which the names of queries are.
@@ -178,7 +179,9 @@ impl Builder<'_> {
             (.., None) => Expected::Stopped("there is no route".to_owned()),
             (.., Some(interface)) => {
                 let uplink = self.compiled.legs.uplink(interface).map(|leg| leg.number);
-                let of_policy = choice.filter(|_| !verdict.ways.is_empty()).map(legs_of);
+                let of_policy: Option<BTreeSet<LegId>> = choice
+                    .filter(|_| !verdict.ways.is_empty())
+                    .map(|choice| legs_of(choice).into_iter().flatten().collect());
                 legs = of_policy.unwrap_or_else(|| uplink.into_iter().collect());
                 let known = legs.iter().filter_map(|leg| self.compiled.legs.get(*leg));
                 let names = known.map(|leg| leg.interface.as_str()).chain([interface.as_str()]);

@@ -20,6 +20,7 @@ use crate::evaluate::route::{Exits, Kernel};
 use crate::evaluate::{
     Entry, Protocol, decide_packet, host_of, interface_of_vlan, leg_name, legs_of, packet, public_address,
 };
+use crate::indexes::{LegId, ProxyIndex};
 use crate::plan::Plan;
 use crate::plan_maps::PlanMaps;
 
@@ -27,9 +28,9 @@ use crate::plan_maps::PlanMaps;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reach {
     /// Legs that lead out.
-    pub legs: BTreeSet<u8>,
+    pub legs: BTreeSet<LegId>,
     /// Proxies that are reached, with the leg to them.
-    pub proxies: BTreeSet<(u8, u8)>,
+    pub proxies: BTreeSet<(ProxyIndex, Option<LegId>)>,
     /// Something goes out without a tunnel.
     pub direct: bool,
     /// By the default route and not by an uplink of the policy's choice.
@@ -65,12 +66,12 @@ impl Reach {
             ChoiceKind::Reject => reach.note_mark(exits, Mark::REJECT.0, ipv6),
             ChoiceKind::Direct => reach.note_mark(exits, Mark::DIRECT.0, ipv6),
             ChoiceKind::Legs => {
-                legs_of(choice).iter().for_each(|leg| reach.note_mark(exits, Mark::leg(*leg).0, ipv6));
+                legs_of(choice).iter().flatten().for_each(|leg| reach.note_mark(exits, leg.mark().0, ipv6));
             }
             ChoiceKind::Proxy => {
                 for leg in legs_of(choice) {
-                    if exits.of_mark(Mark::proxy(choice.proxy, leg, false).0, ipv6).out.is_ok() {
-                        reach.proxies.insert((choice.proxy, leg));
+                    if exits.of_mark(Mark::proxy(choice.proxy, LegId::raw(leg), false).0, ipv6).out.is_ok() {
+                        reach.proxies.extend(ProxyIndex::new(choice.proxy).map(|proxy| (proxy, leg)));
                     }
                 }
             }
@@ -86,7 +87,7 @@ impl Reach {
         }
         let compiled = exits.kernel.compiled;
         let Ok(interface) = &exits.of_mark(mark, ipv6).out else { return };
-        let leg = Mark(mark).as_leg().and_then(|number| compiled.legs.get(number));
+        let leg = Mark(mark).as_leg().and_then(LegId::new).and_then(|leg| compiled.legs.get(leg));
         match leg {
             Some(leg) if leg.interface == *interface => {
                 self.legs.insert(leg.number);
@@ -111,8 +112,7 @@ impl Reach {
     pub fn via(&self, input: &Input<'_>, compiled: &Compiled) -> Option<String> {
         let mut names: Vec<String> = self.legs.iter().map(|leg| leg_name(input, compiled, *leg)).collect();
         for (proxy, leg) in &self.proxies {
-            let by =
-                if *leg == 0 { String::new() } else { format!(" by {}", leg_name(input, compiled, *leg)) };
+            let by = leg.map_or_else(String::new, |leg| format!(" by {}", leg_name(input, compiled, leg)));
             names.push(format!("{}{by}", compiled.proxy_name(*proxy)));
         }
         if self.by_default {

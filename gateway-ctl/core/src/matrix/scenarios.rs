@@ -11,6 +11,7 @@ use ipnet::IpNet;
 use crate::compile::{Compiled, Input, compile, compile_egress, tunnel_interface};
 use crate::evaluate::route::{Exits, Kernel};
 use crate::facts::{Facts, Link, ProxyFact, TunnelFact};
+use crate::indexes::LegId;
 
 /// Facts and the plan they lead to.
 ///
@@ -155,7 +156,7 @@ fn take_down(input: &Input<'_>, facts: &mut Facts, kind: HopType, target: &str) 
         HopType::Proxy => {
             let Some(proxy) = input.state.find::<Proxy>(target) else { return };
             let down = ProxyFact { usable: false, reason: "it is down".to_owned(), udp: false };
-            let ways = (0..=u8::MAX).map(|leg| (leg, down.clone()));
+            let ways = (0..=u8::MAX).map(|leg| (LegId::new(leg), down.clone()));
             facts.proxies.insert(proxy.meta.id.to_string(), ways.collect());
         }
         // There are none that could go down.

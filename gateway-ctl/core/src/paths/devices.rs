@@ -20,6 +20,7 @@ use crate::evaluate::{
     test_packets,
 };
 use crate::gateway_verdict::{Treatment, internet, packets, treatment};
+use crate::indexes::LegId;
 
 /// Treatment of a device's new connections to the internet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -82,14 +83,14 @@ pub(super) fn decided_by(policy: Option<&PolicyRef>, exception: Option<&PathExce
 }
 
 /// Returns the uplink behind each leg.
-pub fn uplinks(input: &Input<'_>, compiled: &Compiled) -> BTreeMap<u8, String> {
+pub fn uplinks(input: &Input<'_>, compiled: &Compiled) -> BTreeMap<LegId, String> {
     let kernel = Kernel::new(compiled, input.facts);
     let legs = compiled.legs.by_number.values();
     legs.filter_map(|leg| Some((leg.number, kernel.uplink_of(leg)?))).collect()
 }
 
 /// Returns the path of each device, by name.
-pub fn paths(input: &Input<'_>, compiled: &Compiled, uplinks: &BTreeMap<u8, String>) -> Vec<DevicePath> {
+pub fn paths(input: &Input<'_>, compiled: &Compiled, uplinks: &BTreeMap<LegId, String>) -> Vec<DevicePath> {
     let to = internet(compiled);
     let devices = input.state.devices.iter();
     let mut paths: Vec<DevicePath> =
@@ -103,7 +104,7 @@ fn path(
     compiled: &Compiled,
     device: &Device,
     to: [IpAddr; 2],
-    uplinks: &BTreeMap<u8, String>,
+    uplinks: &BTreeMap<LegId, String>,
 ) -> Option<DevicePath> {
     let id = device.meta.id;
     let request = Request { device_id: Some(id), ..Request::default() };
@@ -158,7 +159,7 @@ impl EvaluatedPath {
         compiled: &Compiled,
         subject: &Subject<'_>,
         packets: &[IpPacket],
-        uplinks: &BTreeMap<u8, String>,
+        uplinks: &BTreeMap<LegId, String>,
     ) -> Option<EvaluatedPath> {
         let treatments =
             packets.iter().map(|packet| treatment(compiled, &decide_packet(compiled, packet, &[])));
@@ -180,7 +181,7 @@ impl EvaluatedPath {
         let verdict = &main.verdict;
         let uplink = match verdict.kernel.leg {
             _ if verdict.decision == Decision::Block => None,
-            Some(leg) => uplinks.get(&leg).cloned(),
+            Some(leg) => LegId::new(leg).and_then(|leg| uplinks.get(&leg).cloned()),
             None if verdict.proxy.is_some() => None,
             None => verdict.interface.clone(),
         };

@@ -10,6 +10,7 @@ use super::devices::{EvaluatedPath, FamilyDecisions, PathException};
 use crate::compile::{Compiled, Input};
 use crate::evaluate::{Decision, PolicyRef, Subject};
 use crate::gateway_verdict::{PresentHost, Treatment, host_packets};
+use crate::indexes::LegId;
 
 /// Treatment of a host's new connections to the internet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +44,7 @@ pub fn host_path(
     compiled: &Compiled,
     host: &PresentHost,
     to: [IpAddr; 2],
-    uplinks: &BTreeMap<u8, String>,
+    uplinks: &BTreeMap<LegId, String>,
 ) -> Option<HostPath> {
     let device = input.state.device_by_mac(host.mac).map(AsRef::as_ref);
     let subject = Subject { device, mac: Some(host.mac), names: Vec::new() };

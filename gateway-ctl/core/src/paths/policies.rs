@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::compile::{Compiled, CompiledPolicy, HopState, Input};
 use crate::evaluate::Decision;
 use crate::evaluate::route::{Exits, Kernel};
+use crate::indexes::PolicyIndex;
 use crate::matrix::present_egress;
 
 /// A policy at work and its egress now.
@@ -21,7 +22,7 @@ pub struct PolicyPath {
     pub name: String,
     pub priority: i64,
     /// Index of its counters; 0 if it has none.
-    pub number: u32,
+    pub number: PolicyIndex,
     pub fail_policy: FailPolicy,
     pub status: PolicyStatus,
     pub active_hop: Option<Hop>,

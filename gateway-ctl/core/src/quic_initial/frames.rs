@@ -57,6 +57,11 @@ impl Handshake {
         }
     }
 
+    /// Returns the beginning of the stream, up to the first gap.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     pub fn name(&self) -> Name {
         let Some(header) = self.bytes.first_chunk::<HEADER>() else { return Name::Open };
         if header[0] != 1 {

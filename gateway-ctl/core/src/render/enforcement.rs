@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::lines;
 use crate::compile::{Compiled, Input};
 use crate::evaluate::{HopView, hop_view, legs_of};
+use crate::indexes::LegId;
 use crate::plan::{Attachment, names};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -127,7 +128,7 @@ pub fn enforce(input: &Input<'_>, compiled: &Compiled) -> Enforcement {
                 ipv4: lines::choice(compiled, &policy.v4),
                 ipv6: lines::choice(compiled, &policy.v6),
             },
-            legs: legs.into_iter().collect(),
+            legs: legs.into_iter().map(LegId::raw).collect(),
             fail_policy: policy.fail_policy,
             status: policy.status,
             active_hop: policy.active_hop.clone(),
@@ -152,7 +153,7 @@ pub fn enforce(input: &Input<'_>, compiled: &Compiled) -> Enforcement {
             })
             .collect(),
         legs: compiled.legs.by_number.values().map(leg_view).collect(),
-        proxies: plan.proxies.iter().map(|(number, target)| proxy_view(*number, target)).collect(),
+        proxies: plan.proxies.iter().map(|(number, target)| proxy_view(number.get(), target)).collect(),
         findings: compiled
             .findings
             .iter()
@@ -168,17 +169,17 @@ pub fn enforce(input: &Input<'_>, compiled: &Compiled) -> Enforcement {
 
 fn leg_view(leg: &crate::compile::Leg) -> LegView {
     LegView {
-        number: leg.number,
+        number: leg.number.get(),
         kind: leg.kind_text(),
         interface: leg.interface.clone(),
         tunnel_id: leg.tunnel(),
-        mark: format!("{:#010x}", Mark::leg(leg.number).0),
+        mark: format!("{:#010x}", leg.number.mark().0),
         table: names::TABLE_BASE + u32::from(leg.number),
         ipv4: leg.ipv4,
         ipv6: leg.ipv6,
         usable: leg.usable,
         reason: leg.reason.clone(),
-        underlay: leg.underlay.leg(),
+        underlay: leg.underlay.leg().map(LegId::get),
         outer_mark: leg.tunnel().map(|_| format!("{:#010x}", leg.underlay.mark())),
         mtu: leg.mtu,
     }
@@ -190,7 +191,7 @@ fn proxy_view(number: u8, target: &crate::plan::ProxyTarget) -> ProxyView {
         proxy_id: target.proxy_id.clone(),
         name: target.name.clone(),
         address: target.address.map(|address| address.to_string()),
-        legs: target.legs.iter().copied().collect(),
+        legs: target.legs.iter().copied().map(LegId::raw).collect(),
         mark: format!("{:#010x}", Mark::proxy(number, 0, false).0),
     }
 }

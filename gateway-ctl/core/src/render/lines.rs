@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::compile::Compiled;
+use crate::indexes::{LegId, ProxyIndex};
 use crate::plan::{Family, Plan, RouteValue, RuleAction, names};
 
 /// `#0 "vpn-only"`
@@ -79,15 +80,11 @@ pub fn choice(compiled: &Compiled, choice: &Choice) -> String {
         ChoiceKind::Reject => "reject".to_owned(),
         ChoiceKind::Direct => "direct".to_owned(),
         ChoiceKind::Legs | ChoiceKind::Proxy => {
-            let slots = choice.legs.iter().take(usize::from(choice.count));
-            let names: Vec<String> = slots
+            let names: Vec<String> = LegId::of_choice(choice)
                 .map(|number| {
-                    let interface = compiled.legs.get(*number).map_or("?", |leg| leg.interface.as_str());
-                    if *number == 0 {
-                        "the default route".to_owned()
-                    } else {
-                        format!("leg {number} ({interface})")
-                    }
+                    let Some(number) = number else { return "the default route".to_owned() };
+                    let interface = compiled.legs.get(number).map_or("?", |leg| leg.interface.as_str());
+                    format!("leg {number} ({interface})")
                 })
                 .collect();
             let mut text = match names.as_slice() {
@@ -97,8 +94,8 @@ pub fn choice(compiled: &Compiled, choice: &Choice) -> String {
             for number in choice.all().iter().skip(usize::from(choice.count)) {
                 text += &format!(", keeping leg {number}");
             }
-            if choice.proxy != 0 {
-                text = format!("proxy {} ({}) by {text}", choice.proxy, compiled.proxy_name(choice.proxy));
+            if let Some(proxy) = ProxyIndex::new(choice.proxy) {
+                text = format!("proxy {} ({}) by {text}", choice.proxy, compiled.proxy_name(proxy));
             }
             text
         }

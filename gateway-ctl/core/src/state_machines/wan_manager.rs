@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use gateway_model::settings::uplink::UplinkState;
 
+use crate::indexes::LegId;
+
 /// Time between two changes of the active uplink, unless it stops working.
 pub const HOLD_DOWN: Duration = Duration::from_secs(60);
 /// Time for which a better uplink must work before traffic goes back to it.
@@ -25,7 +27,7 @@ const FIRST_WAIT: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
     /// Number of its leg.
-    pub number: u8,
+    pub number: LegId,
     /// Lower comes first.
     pub priority: u32,
     pub state: UplinkState,
@@ -36,8 +38,8 @@ pub struct Candidate {
 /// Change of the active uplink, or the reason why there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
-    pub from: Option<u8>,
-    pub to: Option<u8>,
+    pub from: Option<LegId>,
+    pub to: Option<LegId>,
     pub reason: Reason,
     /// The change was made. Otherwise the reason holds it back.
     pub made: bool,
@@ -74,23 +76,23 @@ pub struct FlapPin {
 /// Pure state of the manager. Times are those since boot.
 #[derive(Clone, Debug, Default)]
 pub struct WanManager {
-    active: Option<u8>,
+    active: Option<LegId>,
     switched_at: Option<Duration>,
     /// Times at which an uplink stopped working, in the last [`FLAP_WINDOW`].
-    failures: BTreeMap<u8, VecDeque<Duration>>,
-    pins: BTreeMap<u8, FlapPin>,
-    usable: BTreeMap<u8, bool>,
+    failures: BTreeMap<LegId, VecDeque<Duration>>,
+    pins: BTreeMap<LegId, FlapPin>,
+    usable: BTreeMap<LegId, bool>,
     /// The last decision that held a change back, so that it is reported once.
     held: Option<Decision>,
 }
 
 impl WanManager {
-    pub const fn active(&self) -> Option<u8> {
+    pub const fn active(&self) -> Option<LegId> {
         self.active
     }
 
     /// Returns the pins in force at a time.
-    pub fn pins(&self, now: Duration) -> impl Iterator<Item = (u8, FlapPin)> {
+    pub fn pins(&self, now: Duration) -> impl Iterator<Item = (LegId, FlapPin)> {
         self.pins.iter().filter(move |(_, pin)| now < pin.until).map(|(number, pin)| (*number, *pin))
     }
 
@@ -99,7 +101,7 @@ impl WanManager {
         &'a self,
         candidates: &'a [Candidate],
         now: Duration,
-    ) -> impl Iterator<Item = u8> + 'a {
+    ) -> impl Iterator<Item = LegId> + 'a {
         let takes_part = move |one: &&Candidate| {
             Some(one.number) == self.active || one.state.is_usable() && !self.is_pinned(one.number, now)
         };
@@ -122,8 +124,9 @@ impl WanManager {
     }
 
     fn decide(&self, candidates: &[Candidate], now: Duration) -> Option<Decision> {
-        let decide = |to: Option<u8>, reason| Some(Decision { from: self.active, to, reason, made: true });
-        let hold = |to: u8, reason| Some(Decision { from: self.active, to: Some(to), reason, made: false });
+        let decide = |to: Option<LegId>, reason| Some(Decision { from: self.active, to, reason, made: true });
+        let hold =
+            |to: LegId, reason| Some(Decision { from: self.active, to: Some(to), reason, made: false });
         let best = self.best(candidates, now);
         let Some(active) = self.active else {
             let best = best.filter(|best| !is_unknown_before(best, candidates, now))?;
@@ -174,7 +177,7 @@ impl WanManager {
         })
     }
 
-    fn is_pinned(&self, number: u8, now: Duration) -> bool {
+    fn is_pinned(&self, number: LegId, now: Duration) -> bool {
         self.pins.get(&number).is_some_and(|pin| now < pin.until)
     }
 
@@ -196,14 +199,14 @@ impl WanManager {
                 self.pin(number, now);
             }
         }
-        let is_there = |number: &u8| candidates.iter().any(|one| one.number == *number);
+        let is_there = |number: &LegId| candidates.iter().any(|one| one.number == *number);
         self.usable.retain(|number, _| is_there(number));
         self.failures.retain(|number, _| is_there(number));
         // An uplink that has been stable for as long as the longest pin begins again with a short one.
         self.pins.retain(|number, pin| is_there(number) && now < pin.until + LONGEST_PIN);
     }
 
-    fn pin(&mut self, number: u8, now: Duration) {
+    fn pin(&mut self, number: LegId, now: Duration) {
         let count = self.pins.get(&number).map_or(0, |pin| pin.count) + 1;
         let time = FIRST_PIN.saturating_mul(1 << (count - 1).min(16)).min(LONGEST_PIN);
         self.pins.insert(number, FlapPin { count, until: now + time });
@@ -232,11 +235,16 @@ mod tests {
 
     /// Two uplinks, the first of which comes before. The states begin at these times.
     fn two(first: (UplinkState, u64), second: (UplinkState, u64)) -> [Candidate; 2] {
-        let one = |number, priority, (state, since)| Candidate { number, priority, state, since: at(since) };
+        let one = |number, priority, (state, since)| Candidate {
+            number: LegId::new(number).expect("a leg"),
+            priority,
+            state,
+            since: at(since),
+        };
         [one(1, 10, first), one(2, 20, second)]
     }
 
-    fn made(manager: &mut WanManager, candidates: &[Candidate], now: u64) -> Option<(Option<u8>, Reason)> {
+    fn made(manager: &mut WanManager, candidates: &[Candidate], now: u64) -> Option<(Option<LegId>, Reason)> {
         manager.evaluate(candidates, at(now)).filter(|one| one.made).map(|one| (one.to, one.reason))
     }
 
@@ -244,9 +252,9 @@ mod tests {
     fn failure_is_left_at_once_and_the_way_back_takes_time() {
         let mut manager = WanManager::default();
         let up = two((Online, 0), (Online, 0));
-        assert_eq!(made(&mut manager, &up, 1), Some((Some(1), Reason::First)));
+        assert_eq!(made(&mut manager, &up, 1), Some((LegId::new(1), Reason::First)));
         let down = two((Offline, 2), (Online, 0));
-        assert_eq!(made(&mut manager, &down, 2), Some((Some(2), Reason::Failed(Offline))));
+        assert_eq!(made(&mut manager, &down, 2), Some((LegId::new(2), Reason::Failed(Offline))));
         let back = two((Online, 10), (Online, 0));
         let held = manager.evaluate(&back, at(10)).expect("a decision");
         assert_eq!((held.made, held.reason), (false, Reason::HoldDown));
@@ -254,7 +262,7 @@ mod tests {
         let held = manager.evaluate(&back, at(63)).expect("a decision");
         assert_eq!((held.made, held.reason), (false, Reason::FailbackDelay));
         assert_eq!(made(&mut manager, &back, 129), None);
-        assert_eq!(made(&mut manager, &back, 130), Some((Some(1), Reason::Restored)));
+        assert_eq!(made(&mut manager, &back, 130), Some((LegId::new(1), Reason::Restored)));
     }
 
     #[test]
@@ -264,17 +272,21 @@ mod tests {
         assert_eq!(made(&mut manager, &probing, 1), None);
         assert_eq!(
             made(&mut manager.clone(), &two((Online, 2), (Online, 1)), 2),
-            Some((Some(1), Reason::First))
+            Some((LegId::new(1), Reason::First))
         );
         assert_eq!(
             made(&mut manager.clone(), &two((Offline, 2), (Online, 1)), 2),
-            Some((Some(2), Reason::First))
+            Some((LegId::new(2), Reason::First))
         );
         assert_eq!(
             made(&mut manager.clone(), &two((Online, 1), (Connecting, 0)), 2),
-            Some((Some(1), Reason::First))
+            Some((LegId::new(1), Reason::First))
         );
-        assert_eq!(made(&mut manager, &probing, 10), Some((Some(2), Reason::First)), "it never answered");
+        assert_eq!(
+            made(&mut manager, &probing, 10),
+            Some((LegId::new(2), Reason::First)),
+            "it never answered"
+        );
     }
 
     #[test]
@@ -285,7 +297,7 @@ mod tests {
         made(&mut manager, &two((Online, 2), (Offline, 0)), 2);
         let decision = manager.evaluate(&two((Offline, 3), (Offline, 0)), at(3)).expect("a decision");
         assert_eq!((decision.made, decision.reason), (false, Reason::NoneUsable));
-        assert_eq!(manager.active(), Some(1));
+        assert_eq!(manager.active(), LegId::new(1));
     }
 
     #[test]
@@ -293,7 +305,7 @@ mod tests {
         let mut manager = WanManager::default();
         made(&mut manager, &two((Online, 0), (Online, 0)), 1);
         let poor = two((Degraded, 100), (Online, 0));
-        assert_eq!(made(&mut manager, &poor, 100), Some((Some(2), Reason::Degraded)));
+        assert_eq!(made(&mut manager, &poor, 100), Some((LegId::new(2), Reason::Degraded)));
         assert_eq!(made(&mut manager, &two((Degraded, 100), (Degraded, 300)), 300), None, "no better");
     }
 
@@ -308,12 +320,12 @@ mod tests {
                 now += 2;
             }
             let (number, pin) = manager.pins(at(now)).next().expect("a pin");
-            assert_eq!((number, pin.until), (1, at(now - 1 + expected)));
+            assert_eq!((number.get(), pin.until), (1, at(now - 1 + expected)));
             let up = two((Online, now), (Online, 0));
             assert_eq!(made(&mut manager, &up, now + expected - 10), None, "pinned");
             now += expected;
         }
-        assert_eq!(manager.active(), Some(2));
+        assert_eq!(manager.active(), LegId::new(2));
     }
 
     #[test]
@@ -324,7 +336,7 @@ mod tests {
             manager.evaluate(&two((Offline, now + 1), (Online, 0)), at(now + 1));
         }
         let alone = two((Online, 10), (Offline, 10));
-        assert_eq!(made(&mut manager, &alone, 10), Some((Some(1), Reason::Failed(Offline))));
+        assert_eq!(made(&mut manager, &alone, 10), Some((LegId::new(1), Reason::Failed(Offline))));
     }
 
     proptest! {
@@ -352,10 +364,15 @@ mod tests {
                 let candidates: Vec<Candidate> = since
                     .iter()
                     .zip([(1, 10), (2, 20), (3, 20)])
-                    .map(|((state, since), (number, priority))| Candidate { number, priority, state: *state, since: at(*since) })
+                    .map(|((state, since), (number, priority))| Candidate {
+                        number: LegId::new(number).expect("a leg"),
+                        priority,
+                        state: *state,
+                        since: at(*since),
+                    })
                     .collect();
                 let before = manager.active();
-                let state_of = |number: Option<u8>| {
+                let state_of = |number: Option<LegId>| {
                     candidates.iter().find(|one| Some(one.number) == number).map(|one| one.state)
                 };
                 let Some(decision) = manager.evaluate(&candidates, at(now)) else { continue };

@@ -73,7 +73,7 @@ fn a_bridge_is_carried_by_what_should_carry_the_tunnel() {
     fixture.apply();
     let compiled = fixture.compiled();
     let b = compiled.legs.tunnel("b").expect("a leg").number;
-    assert_eq!(compiled.plan.transports[&fixture.ids["a"].to_string()].mark, Mark::carried_by(b).0);
+    assert_eq!(compiled.plan.transports[&fixture.ids["a"].to_string()].mark, Mark::carried_by(b.get()).0);
     assert_eq!(compiled.plan.wireguard["wg-a"].fwmark, Mark::OWN_NOWHERE.0);
 }
 

@@ -86,7 +86,7 @@ fn a_tunnel_is_asked_by_and_so_is_each_uplink() {
     let plan = planned(&with_hops(&json!([{"type": "vpn", "target": "a"}])));
     assert_eq!(asked(&plan), [(vec!["a"], vec!["wan0"], &[][..]), (vec!["a"], vec!["wan0"], &[][..])]);
     let tunnel = &plan.exits[0].expected[0];
-    assert_eq!((tunnel.leg, tunnel.interface.as_str()), (16, "wg-a"));
+    assert_eq!((tunnel.leg.get(), tunnel.interface.as_str()), (16, "wg-a"));
     assert_eq!(tunnel.source.to_string(), "10.64.0.2");
 }
 

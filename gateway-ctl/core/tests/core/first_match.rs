@@ -27,7 +27,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use serde_json::{Value, json};
 
-use crate::fixture::Fixture;
+use crate::fixture::{Fixture, leg};
 
 const MACS: [&str; 6] = [
     "02:00:00:00:00:01",
@@ -263,7 +263,7 @@ impl Scene {
         fixture.network.unknown_hosts = self.unknown_hosts;
         fixture.network.lan = self.lan.iter().map(|name| (*name).to_owned()).collect();
         fixture.network.uplinks.push(gateway_core::network::UplinkSettings {
-            number: 2,
+            number: leg(2),
             interface: "wan1".into(),
             ..Default::default()
         });
@@ -631,7 +631,7 @@ fn check(
         Expected::Policy(id, reason, legs) => {
             prop_assert_eq!((verdict.reason, named), (reason, Some(id)), "{:?}", packet);
             if reason == Reason::PolicyEgress {
-                let leg = compiled.legs.get(verdict.leg).expect("a leg");
+                let leg = compiled.legs.get(self::leg(verdict.leg)).expect("a leg");
                 let name = leg.interface.strip_prefix("wg-").unwrap_or(&leg.interface);
                 prop_assert!(legs.contains(name), "{} is none of {:?}", name, legs);
                 prop_assert_eq!(verdict.mark, Mark::leg(verdict.leg).0);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use gateway_core::compile::{Compiled, Input, compile};
 use gateway_core::facts::{DefaultRoute, Facts, Link, TunnelFact};
+use gateway_core::indexes::LegId;
 use gateway_core::network::{Network, UplinkSettings};
 use gateway_model::registry::kind;
 use gateway_model::{EditError, Id, State};
@@ -25,6 +26,11 @@ pub struct Fixture {
     pub ids: BTreeMap<String, Id>,
 }
 
+/// Returns the leg with a number.
+pub fn leg(number: u8) -> LegId {
+    LegId::new(number).expect("a leg")
+}
+
 impl Fixture {
     /// A gateway with a LAN `lan0` (192.168.1.1/24, fd00:1::1/64) and an uplink `wan0`, both up.
     pub fn new() -> Fixture {
@@ -33,11 +39,7 @@ impl Fixture {
             state: State::new(now).begin(now),
             network: Network {
                 lan: vec!["lan0".into()],
-                uplinks: vec![UplinkSettings {
-                    number: 1,
-                    interface: "wan0".into(),
-                    ..UplinkSettings::default()
-                }],
+                uplinks: vec![UplinkSettings { interface: "wan0".into(), ..UplinkSettings::default() }],
                 sample_every: 0,
                 fast_path: false,
                 xdp: Default::default(),

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use gateway_core::compile::Compiled;
+use gateway_core::indexes::LegId;
 use gateway_core::render::{enforce, render};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -62,7 +63,7 @@ impl GoldenInput {
         }
         if let Some(uplinks) = &self.uplinks {
             let settings = |(number, name): (u8, &String)| gateway_core::network::UplinkSettings {
-                number,
+                number: LegId::new(number).expect("a leg"),
                 interface: name.clone(),
                 ..Default::default()
             };

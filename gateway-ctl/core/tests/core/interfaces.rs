@@ -17,7 +17,7 @@ use gateway_core::plan_maps::PlanMaps;
 use ipnet::IpNet;
 use proptest::prelude::*;
 
-use crate::fixture::Fixture;
+use crate::fixture::{Fixture, leg};
 
 #[test]
 fn every_lan_interface_is_prohibited_in_both_families_however_many_there_are() {
@@ -42,7 +42,7 @@ fn the_parent_leaves_vlans_alone_that_have_a_program_of_their_own() {
     let mut fixture = Fixture::new();
     fixture.network.lan.push("lan0.20".to_owned());
     fixture.network.uplinks.push(UplinkSettings {
-        number: 2,
+        number: self::leg(2),
         interface: "lan0.40".into(),
         ..UplinkSettings::default()
     });
@@ -77,7 +77,7 @@ fn the_parent_leaves_vlans_alone_that_have_a_program_of_their_own() {
 fn an_uplink_leaves_its_vlans_alone_if_they_have_programs() {
     let mut fixture = Fixture::new();
     fixture.network.lan.extend(["wan0.20", "br1", "macvlan0"].map(str::to_owned));
-    let tagged = UplinkSettings { number: 2, interface: "wan0.40".into(), ..UplinkSettings::default() };
+    let tagged = UplinkSettings { number: leg(2), interface: "wan0.40".into(), ..UplinkSettings::default() };
     fixture.network.uplinks.push(tagged);
     fixture
         .link("br1", 19)
@@ -266,7 +266,7 @@ fn check_tunnels(tunnels: &[BTreeSet<u8>]) {
         let owners: Vec<u8> = (FIRST_TUNNEL..FIRST_TUNNEL + 5).filter(|leg| has(*leg)).collect();
         assert_eq!(rules.last().map(|rule| &rule.action), owners.first().map(|leg| table(*leg)).as_ref());
         for leg in owners.iter().filter(|_| owners.len() > 1) {
-            let interface = compiled.legs.get(*leg).map(|leg| leg.interface.clone());
+            let interface = compiled.legs.get(self::leg(*leg)).map(|leg| leg.interface.clone());
             let bound = rules.iter().find(|rule| rule.output_interface == interface);
             assert_eq!(bound.map(|rule| &rule.action), Some(&table(*leg)));
         }

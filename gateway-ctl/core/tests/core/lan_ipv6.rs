@@ -5,7 +5,7 @@ use gateway_core::network::{LanIpv6Settings, UplinkSettings};
 use gateway_core::plan::{AddressKey, LanPrefix, Plan};
 use jiff::{SignedDuration, Timestamp};
 
-use crate::fixture::Fixture;
+use crate::fixture::{Fixture, leg};
 
 fn fixture() -> Fixture {
     let mut fixture = Fixture::new();
@@ -70,7 +70,7 @@ fn without_the_setting_nothing_is_announced_or_set() {
 fn a_prefix_is_deprecated_with_its_uplink_and_only_then() {
     let mut fixture = fixture();
     fixture.network.uplinks.push(UplinkSettings {
-        number: 2,
+        number: leg(2),
         interface: "wan1".into(),
         ..UplinkSettings::default()
     });

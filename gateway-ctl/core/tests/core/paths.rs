@@ -2,13 +2,14 @@
 
 use gateway_common::wire::{ChoiceKind, Mark};
 use gateway_core::compile::{Compiled, CompiledPolicy, Leg, Underlay};
+use gateway_core::indexes::LegId;
 use gateway_core::network::UplinkSettings;
 use gateway_model::kinds::routing_policy::{FailPolicy, HopType, PolicyStatus};
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use serde_json::{Value, json};
 
-use crate::fixture::Fixture;
+use crate::fixture::{Fixture, leg as leg_id};
 
 fn hops(names: &[&str]) -> Value {
     let kind = |name: &str| match name {
@@ -29,7 +30,7 @@ fn policy(name: &str, priority: u32, names: &[&str], more: Value) -> Value {
 fn fixture() -> Fixture {
     let mut fixture = Fixture::new();
     fixture.network.uplinks.push(UplinkSettings {
-        number: 2,
+        number: leg_id(2),
         interface: "wan1".into(),
         ..UplinkSettings::default()
     });
@@ -67,7 +68,7 @@ fn out(compiled: &Compiled, name: &str) -> Result<String, ChoiceKind> {
     let choice = &found(compiled, name).v4;
     assert_eq!(choice, &found(compiled, name).v6);
     match choice.kind() {
-        ChoiceKind::Legs => Ok(compiled.legs.get(choice.legs[0]).expect("a leg").interface.clone()),
+        ChoiceKind::Legs => Ok(compiled.legs.get(leg_id(choice.legs[0])).expect("a leg").interface.clone()),
         kind => Err(kind),
     }
 }
@@ -179,7 +180,7 @@ fn a_tunnel_keeps_to_its_own_uplink_and_contradictions_are_refused() {
     };
     fixture.create("tunnel", tunnel("wan1")).expect("a tunnel");
     let underlay = |fixture: &Fixture| leg(&fixture.compiled(), "d").underlay;
-    assert_eq!(underlay(&fixture), Underlay::Leg(2));
+    assert_eq!(underlay(&fixture), Underlay::Leg(leg_id(2)));
     for first in ["wan0", "a"] {
         let refused = fixture.create("routing_policy", policy("p", 1, &[first, "d"], json!({})));
         let error = refused.expect_err("two underlays");
@@ -201,7 +202,7 @@ fn a_tunnel_keeps_to_its_own_uplink_and_contradictions_are_refused() {
     }
     change(&mut fixture, "auto").expect("no contradiction");
     fixture.apply();
-    assert_eq!(underlay(&fixture), Underlay::Leg(2));
+    assert_eq!(underlay(&fixture), Underlay::Leg(leg_id(2)));
 }
 
 #[test]
@@ -254,7 +255,7 @@ fn a_flow_stays_in_its_tunnel_when_the_first_comes_back() {
     assert_eq!(legs(&fixture, "flows"), (vec![2], vec![18]));
     let compiled = fixture.compiled();
     assert!(
-        compiled.plan.rules.len() > 4 && compiled.legs_in_use().contains(&18),
+        compiled.plan.rules.len() > 4 && compiled.legs_in_use().contains(&leg_id(18)),
         "kept legs need their rules"
     );
 }
@@ -359,10 +360,13 @@ fn check_policy(fixture: &Fixture, compiled: &Compiled, policy: &CompiledPolicy,
         return;
     }
     for number in policy.v4.all() {
-        let leg = compiled.legs.get(*number).expect("a leg");
+        let leg = compiled.legs.get(leg_id(*number)).expect("a leg");
         assert!(leg.usable, "{policy:?}");
         assert!(
-            stored.hops.iter().any(|hop| compiled.legs.of_hop(hop).is_some_and(|hop| hop.number == *number))
+            stored
+                .hops
+                .iter()
+                .any(|hop| compiled.legs.of_hop(hop).is_some_and(|hop| hop.number.get() == *number))
         );
     }
     let path = stored.hop_mode == gateway_model::kinds::routing_policy::HopMode::Path && !stored.is_pool();
@@ -370,13 +374,13 @@ fn check_policy(fixture: &Fixture, compiled: &Compiled, policy: &CompiledPolicy,
         return;
     }
     let mut carriers = Vec::new();
-    let mut at = Underlay::Leg(policy.v4.legs[0]);
+    let mut at = Underlay::Leg(leg_id(policy.v4.legs[0]));
     while let Some(number) = at.leg() {
         carriers.push(number);
         at = compiled.legs.get(number).expect("a leg").underlay;
     }
     carriers.reverse();
-    let wanted: Vec<u8> = policy.hops.iter().filter(|hop| hop.usable).map(|hop| hop.leg).collect();
+    let wanted: Vec<LegId> = policy.hops.iter().filter(|hop| hop.usable).filter_map(|hop| hop.leg).collect();
     if policy.fail_policy == FailPolicy::Degraded {
         let mut rest = carriers.iter();
         assert!(wanted.iter().all(|leg| rest.any(|underlay| underlay == leg)), "{wanted:?} in {carriers:?}");

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use gateway_common::wire::{ActionValue, Choice, ChoiceKind};
 use gateway_core::evaluate::{Request, evaluate};
 use gateway_core::facts::ProxyFact;
+use gateway_core::indexes::{LegId, ProxyIndex};
 use gateway_core::matrix::Outcome::{self, Blocked, Direct, Tunnel};
 use gateway_core::matrix::{Risk, leak_matrix};
 use serde_json::{Value, json};
@@ -15,6 +16,7 @@ use crate::fixture::Fixture;
 const WAN: u8 = 1;
 const A: u8 = 16;
 const B: u8 = 17;
+const FIRST: ProxyIndex = ProxyIndex::new(1).expect("a proxy");
 
 fn fixture(hops: &[(&str, &str)], more: Value) -> Fixture {
     let mut fixture = Fixture::new();
@@ -34,9 +36,9 @@ fn fixture(hops: &[(&str, &str)], more: Value) -> Fixture {
 
 fn record(fixture: &mut Fixture, leg: u8, usable: bool, udp: bool) {
     let reason = if usable { String::new() } else { "no answer".to_owned() };
-    let ways: &mut BTreeMap<u8, ProxyFact> =
+    let ways: &mut BTreeMap<Option<LegId>, ProxyFact> =
         fixture.facts.proxies.entry(fixture.ids["p"].to_string()).or_default();
-    ways.insert(leg, ProxyFact { usable, reason, udp });
+    ways.insert(LegId::new(leg), ProxyFact { usable, reason, udp });
 }
 
 fn action(fixture: &Fixture) -> ActionValue {
@@ -64,8 +66,11 @@ fn a_proxy_is_reached_through_the_hops_before_it() {
     let pool = fixture(&[("vpn", "a"), ("vpn", "b"), ("proxy", "p")], json!({"splitting": true}));
     assert_by(&pool, &[A, B]);
     let plan = pool.compiled().plan;
-    let target = &plan.proxies[&1];
-    assert_eq!((&target.legs, target.address), (&BTreeSet::from([A, B]), "203.0.113.5:1080".parse().ok()));
+    let target = &plan.proxies[&FIRST];
+    assert_eq!(
+        (&target.legs, target.address),
+        (&BTreeSet::from([A, B].map(LegId::new)), "203.0.113.5:1080".parse().ok())
+    );
     let rules = |mark: u32| {
         plan.rules.values().any(|rule| rule.fwmark.is_some_and(|(value, mask)| mark & mask == value))
     };
@@ -88,14 +93,18 @@ fn a_proxy_is_usable_through_egresses_on_which_it_answers() {
     let hop = &single.compiled().policies[0].hops[1];
     assert_eq!((hop.usable, hop.reason.as_str()), (false, "no answer"));
     // Its connections may go on: it is the new ones that fail.
-    assert_eq!(single.compiled().plan.proxies[&1].legs, BTreeSet::from([A]));
+    assert_eq!(single.compiled().plan.proxies[&FIRST].legs, BTreeSet::from([LegId::new(A)]));
 
     let mut pool = fixture(&[("vpn", "a"), ("vpn", "b"), ("proxy", "p")], json!({"splitting": true}));
     record(&mut pool, A, false, false);
     assert_by(&pool, &[B]);
     pool.set_usable("b", false);
     assert_fails(&pool);
-    assert_eq!(pool.compiled().plan.proxies[&1].legs, BTreeSet::from([A]), "what goes by b is reset");
+    assert_eq!(
+        pool.compiled().plan.proxies[&FIRST].legs,
+        BTreeSet::from([LegId::new(A)]),
+        "what goes by b is reset"
+    );
 }
 
 #[test]
@@ -104,7 +113,7 @@ fn a_broken_path_fails_and_degrades_by_the_policy() {
     let mut closed = fixture(&hops, json!({}));
     closed.set_usable("a", false);
     assert_fails(&closed);
-    assert!(closed.compiled().plan.proxies[&1].legs.is_empty());
+    assert!(closed.compiled().plan.proxies[&FIRST].legs.is_empty());
 
     let mut degraded = fixture(&hops, json!({"fail_policy": "fail-degraded"}));
     degraded.set_usable("a", false);

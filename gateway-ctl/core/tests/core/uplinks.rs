@@ -10,17 +10,18 @@ use gateway_common::wire::{Mac, Mark};
 use gateway_core::compile::Underlay;
 use gateway_core::evaluate::{Decision, Request, evaluate};
 use gateway_core::facts::UplinkFacts;
+use gateway_core::indexes::LegId;
 use gateway_core::network::UplinkSettings;
 use gateway_core::plan::{Family, RuleAction, RuleKey, RuleValue, names};
 use gateway_core::plan_maps::PlanMaps;
 
-use crate::fixture::Fixture;
+use crate::fixture::{Fixture, leg};
 
 /// A gateway with a second uplink, of which one is active.
 fn fixture(active: u8) -> Fixture {
     let mut fixture = Fixture::new();
     fixture.network.uplinks.push(UplinkSettings {
-        number: 2,
+        number: leg(2),
         interface: "wan1".into(),
         failover_states: true,
         balances: true,
@@ -31,8 +32,11 @@ fn fixture(active: u8) -> Fixture {
     (first.failover_states, first.balances, first.weight) = (true, true, 3);
     fixture.link("wan1", 4).address("wan1", "198.51.101.2/24").default_route("wan1", "198.51.101.1");
     fixture.default_route("wan1", "2001:db8:fffe::1");
-    fixture.facts.uplinks =
-        UplinkFacts { active: Some(active), balanced: BTreeSet::from([1, 2]), failed: BTreeMap::new() };
+    fixture.facts.uplinks = UplinkFacts {
+        active: LegId::new(active),
+        balanced: BTreeSet::from([leg(1), leg(2)]),
+        failed: BTreeMap::new(),
+    };
     fixture
 }
 
@@ -77,7 +81,7 @@ fn traffic_without_a_policy_leaves_by_the_active_uplink() {
 fn connection_of_the_uplink_that_failed_is_reset() {
     let before = fixture(1);
     let mut after = fixture(2);
-    after.facts.uplinks.failed.insert(1, "it is offline".to_owned());
+    after.facts.uplinks.failed.insert(leg(1), "it is offline".to_owned());
     let (first, second) = (before.compiled(), after.compiled());
     let maps = PlanMaps::new(Some(&first.plan.dataplane));
     assert_eq!(verdict(&maps, packet(40_000, true)).leg, 1);
@@ -117,7 +121,7 @@ fn new_flows_are_balanced_by_weight() {
     let legs = (0..400).map(|n| verdict(&maps, packet(10_000 + n, true)).leg);
     let by_first = legs.filter(|leg| *leg == 1).count();
     assert_eq!(by_first, 300);
-    fixture.facts.uplinks.balanced = BTreeSet::from([1]);
+    fixture.facts.uplinks.balanced = BTreeSet::from([leg(1)]);
     let compiled = fixture.compiled();
     let maps = PlanMaps::new(Some(&compiled.plan.dataplane));
     assert!((0..40).all(|n| verdict(&maps, packet(10_000 + n, true)).leg == 1));
@@ -128,7 +132,7 @@ fn host_and_tunnels_follow_the_active_uplink() {
     let mut fixture = fixture(2);
     fixture.tunnel("a");
     let compiled = fixture.compiled();
-    assert_eq!(compiled.legs.tunnel("a").expect("a leg").underlay, Underlay::Leg(2));
+    assert_eq!(compiled.legs.tunnel("a").expect("a leg").underlay, Underlay::Leg(leg(2)));
     let of_host = compiled.plan.rules.iter().filter(|(key, value)| {
         key.family == Family::V4
             && value.fwmark.is_none()
@@ -146,7 +150,7 @@ fn host_and_tunnels_follow_the_active_uplink() {
 #[test]
 fn uplink_that_failed_is_no_hop_and_is_explained() {
     let mut fixture = fixture(2);
-    fixture.facts.uplinks.failed.insert(1, "it is offline".to_owned());
+    fixture.facts.uplinks.failed.insert(leg(1), "it is offline".to_owned());
     let laptop = fixture.device("laptop", "02:00:00:00:00:01");
     fixture.policy(serde_json::json!({
         "name": "fibre", "source_type": "device", "source_value": laptop.to_string(),
@@ -168,13 +172,13 @@ fn uplink_that_failed_is_no_hop_and_is_explained() {
 fn only_enabled_uplink_is_used_whatever_the_main_table_says() {
     let mut fixture = fixture(2);
     fixture.facts.uplinks = UplinkFacts::default();
-    fixture.network.uplinks.retain(|uplink| uplink.number == 2);
+    fixture.network.uplinks.retain(|uplink| uplink.number == leg(2));
     fixture.network.disabled_uplinks = vec!["wan0".into()];
     fixture.tunnel("a");
     let compiled = fixture.compiled();
     let maps = PlanMaps::new(Some(&compiled.plan.dataplane));
     assert_eq!(verdict(&maps, packet(1, true)).mark, Mark::leg(2).0);
-    assert_eq!(compiled.legs.tunnel("a").expect("a leg").underlay, Underlay::Leg(2));
+    assert_eq!(compiled.legs.tunnel("a").expect("a leg").underlay, Underlay::Leg(leg(2)));
     let by_second = RuleAction::Table(names::TABLE_BASE + 2);
     for mark in [0, Mark::OWN.0] {
         assert_eq!(default_action(&compiled.plan.rules, mark), by_second, "mark {mark:#x}");
@@ -231,7 +235,7 @@ fn uplink_may_be_called_by_its_name() {
     assert_eq!(verdict(&maps, packet(1, true)).mark, Mark::leg(2).0);
     // An interface with that name would go before it.
     fixture.network.uplinks[0].name = "wan1".into();
-    assert_eq!(fixture.compiled().legs.uplink("wan1").expect("an uplink").number, 2);
+    assert_eq!(fixture.compiled().legs.uplink("wan1").expect("an uplink").number, leg(2));
 }
 
 /// Returns the leg of a new flow to an address, with the first uplink active and without balancing.
@@ -247,7 +251,7 @@ fn neighbours_of_an_uplink_are_reached_by_its_leg() {
     assert_eq!(leg_to(&mut fixture(1), [198, 51, 101, 9]), 2, "the modem of the other uplink");
     assert_eq!(leg_to(&mut fixture(1), [198, 51, 102, 9]), 1, "the internet");
     let mut failed = fixture(1);
-    failed.facts.uplinks.failed.insert(2, "it is offline".to_owned());
+    failed.facts.uplinks.failed.insert(leg(2), "it is offline".to_owned());
     assert_eq!(leg_to(&mut failed, [198, 51, 101, 9]), 2, "the modem answers while its line is dead");
     let mut twins = fixture(1);
     twins.address("wan0", "192.168.100.2/24").address("wan1", "192.168.100.3/24");
@@ -265,7 +269,7 @@ fn connections_to_neighbours_of_an_uplink_outlive_a_failover() {
     let (before, mut after) = (fixture(1), fixture(1));
     let to =
         IpPacket { destination: std::net::IpAddr::from([198, 51, 101, 9]).into(), ..packet(40_000, true) };
-    after.facts.uplinks.active = Some(2);
+    after.facts.uplinks.active = Some(leg(2));
     let (first, second) = (before.compiled(), after.compiled());
     let maps = PlanMaps::new(Some(&first.plan.dataplane));
     assert_eq!(verdict(&maps, to).leg, 2);

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::sync::Mutex;
 
 use bytes::Bytes;
 use gateway_outbound::Resolver;
@@ -12,6 +11,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -72,11 +72,11 @@ impl FakeBackend {
     }
 
     fn logins(&self) -> usize {
-        self.house.lock().unwrap().logins
+        self.house.lock().logins
     }
 
     fn change(&self, change: impl FnOnce(&mut FakeState)) {
-        change(&mut self.house.lock().unwrap());
+        change(&mut self.house.lock());
     }
 }
 
@@ -98,7 +98,7 @@ async fn answer(
     let body: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);
     let sid = head.headers.get("x-ftl-sid").map(|sid| sid.to_str().unwrap().to_owned());
     let (status, answer) = {
-        let mut house = house.lock().unwrap();
+        let mut house = house.lock();
         house.requests.push(format!("{} {}", head.method, head.uri.path()));
         said(&mut house, &head.method, head.uri.path(), sid, &body)
     };
@@ -191,9 +191,9 @@ async fn one_session_is_used_for_everything_and_given_back() {
     for _ in 0..5 {
         backend.status(true).await;
     }
-    assert_eq!((fake.logins(), fake.house.lock().unwrap().sessions.len()), (1, 1));
+    assert_eq!((fake.logins(), fake.house.lock().sessions.len()), (1, 1));
     backend.log_out().await.unwrap();
-    assert_eq!(fake.house.lock().unwrap().sessions.len(), 0);
+    assert_eq!(fake.house.lock().sessions.len(), 0);
     backend.log_out().await.unwrap();
     assert_eq!(backend.status(true).await.error, None);
     assert_eq!(fake.logins(), 2);

@@ -2,11 +2,11 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::future::BoxFuture;
 use gateway_core::dns::lists::Format;
+use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::task::JoinHandle;
@@ -87,25 +87,25 @@ struct Recorder {
 
 impl Deliver for Recorder {
     fn deliver(&self, id: Id, list: List) {
-        self.lists.lock().unwrap().push((id, list.report.taken));
+        self.lists.lock().push((id, list.report.taken));
     }
 
     fn succeeded(&self, id: Id) {
-        self.well.lock().unwrap().push(id);
+        self.well.lock().push(id);
     }
 
     fn failed(&self, _: Id, error: &Error) {
-        self.errors.lock().unwrap().push(error.clone());
+        self.errors.lock().push(error.clone());
     }
 }
 
 impl Recorder {
     fn delivered(&self) -> Vec<(Id, u64)> {
-        self.lists.lock().unwrap().clone()
+        self.lists.lock().clone()
     }
 
     fn errors(&self) -> Vec<Error> {
-        self.errors.lock().unwrap().clone()
+        self.errors.lock().clone()
     }
 }
 
@@ -339,7 +339,7 @@ async fn lists_are_updated_until_they_are_removed() {
     until("the second list", || seen.delivered().len() == 2).await;
     let status = lists.status(one.id, Timestamp::now());
     assert_eq!((status.error, status.etag.as_deref()), (None, Some("\"two\"")));
-    assert_eq!(*seen.well.lock().unwrap(), [one.id; 2]);
+    assert_eq!(*seen.well.lock(), [one.id; 2]);
     lists.set(&[]);
     assert_eq!(files(folder.path()), Vec::<String>::new());
     assert_eq!(lists.status(one.id, Timestamp::now()), Status::default());

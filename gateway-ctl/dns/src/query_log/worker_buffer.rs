@@ -1,12 +1,12 @@
 //! Per-worker buffers of the query log.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use gateway_core::dns::Cause;
 use gateway_core::dns_probe;
 use gateway_model::Id;
 use jiff::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::record::{self, QueryRecord};
 use super::stats::{RuleCounter, RuleCounters};
@@ -36,11 +36,11 @@ pub struct WorkerBuffer(Mutex<Batch>);
 impl WorkerBuffer {
     /// Locks the buffer to write several records.
     pub fn open(&self) -> BufferWriter<'_> {
-        BufferWriter(self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        BufferWriter(self.0.lock())
     }
 
     pub(super) fn take(&self) -> Batch {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.0.lock())
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::Mutex;
 
 use super::settings::Streams;
 
@@ -14,7 +15,7 @@ impl ConnectionLimiter {
     /// Counts a connection from this address. Returns false, without counting it, if a limit is reached.
     pub(super) fn enter(&self, from: IpAddr, limits: &Streams) -> bool {
         let from = client(from);
-        let mut connections = self.lock();
+        let mut connections = self.0.lock();
         let all: usize = connections.values().sum();
         let own = connections.entry(from).or_insert(0);
         if all >= limits.connections || *own >= limits.per_client {
@@ -30,7 +31,7 @@ impl ConnectionLimiter {
     /// Ends a counted connection from this address.
     pub(super) fn release(&self, from: IpAddr) {
         let from = client(from);
-        let mut connections = self.lock();
+        let mut connections = self.0.lock();
         if let Some(own) = connections.get_mut(&from) {
             *own -= 1;
             if *own == 0 {
@@ -40,15 +41,11 @@ impl ConnectionLimiter {
     }
 
     pub fn len(&self) -> usize {
-        self.lock().values().sum()
+        self.0.lock().values().sum()
     }
 
     pub fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

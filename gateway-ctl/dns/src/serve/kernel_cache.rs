@@ -14,14 +14,15 @@ mod tests;
 
 use std::hash::{BuildHasher as _, Hash as _, Hasher as _};
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use gateway_common::wire::{
     DnsCacheKey, DnsCacheValue, DnsHit, FilterAnswer, FilterBucket, FilterClient, FilterClientKey, FilterHit,
 };
 use jiff::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
 
 pub use entry::CachePolicy;
 use entry::{EntryLifetime, key, value};
@@ -173,7 +174,7 @@ impl KernelCache {
     }
 
     fn lock(&self) -> MutexGuard<'_, CacheIndex> {
-        self.index.lock().unwrap_or_else(PoisonError::into_inner)
+        self.index.lock()
     }
 }
 

@@ -15,14 +15,15 @@ pub mod table;
 mod tests;
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use gateway_common::wire::{Address, FilterAnswer, FilterClient, FilterClientKey, Mac};
 use gateway_core::dns::filter::CertainBlocks;
 use gateway_outbound::causes::with_causes;
 use hashbrown::HashMap;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::kernel_cache::{Dataplane, monotonic};
 use super::settings::{Blocking, Mode};
@@ -172,7 +173,7 @@ impl KernelFilter {
     }
 
     fn lock(&self) -> MutexGuard<'_, LoadedTable> {
-        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
+        self.loaded.lock()
     }
 }
 

@@ -1,9 +1,10 @@
 //! Pending queries: queries that wait for an upstream.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use gateway_core::dns::Name;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 use crate::cache::Entry;
@@ -33,7 +34,7 @@ pub struct PendingQueries(Mutex<HashMap<QueryKey, ResultReceiver>>);
 
 impl PendingQueries {
     pub(super) fn lock(&self) -> MutexGuard<'_, HashMap<QueryKey, ResultReceiver>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     pub fn len(&self) -> usize {

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use gateway_core::dns::{
@@ -12,6 +12,7 @@ use gateway_core::dns::{
 use gateway_model::Id;
 use gateway_model::domain::DomainName;
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
 use super::kernel_cache::Dataplane;
@@ -79,11 +80,11 @@ impl ClientLookup for FakeClients {
 
     fn client(&self, host: &Host) -> Arc<Client> {
         self.found.fetch_add(1, Ordering::AcqRel);
-        self.known.lock().expect("a lock").get(&host.address).unwrap_or(&self.other).clone()
+        self.known.lock().get(&host.address).unwrap_or(&self.other).clone()
     }
 
     fn known(&self, host: &Host) -> Option<Arc<Client>> {
-        self.known.lock().expect("a lock").get(&host.address).cloned()
+        self.known.lock().get(&host.address).cloned()
     }
 
     fn device_limit(&self, _: &Host) -> Option<IpAddr> {
@@ -191,7 +192,7 @@ impl FqdnPolicy for FakeFqdnPolicy {
             return Err(FqdnInstallError("the map is full".into()));
         }
         let call = (client.number, qname.to_owned(), addresses.to_vec());
-        self.learned.lock().expect("a lock").push(call);
+        self.learned.lock().push(call);
         Ok(())
     }
 }
@@ -217,11 +218,11 @@ impl FakeUpstream {
 
     pub fn knows(&self, text: &str, qtype: u16, answers: Vec<Record>) {
         let answer = Answer { answers, ..Answer::default() };
-        self.records.lock().expect("a lock").insert((name(text), qtype), Ok(answer));
+        self.records.lock().insert((name(text), qtype), Ok(answer));
     }
 
     pub fn fails(&self, text: &str, qtype: u16, failure: Failure) {
-        self.records.lock().expect("a lock").insert((name(text), qtype), Err(failure));
+        self.records.lock().insert((name(text), qtype), Err(failure));
     }
 
     pub fn times(&self) -> usize {
@@ -255,10 +256,10 @@ pub struct FakeUpstreamHandle(pub Arc<FakeUpstream>);
 impl Upstream for FakeUpstreamHandle {
     async fn send_query(&self, query: Query) -> Result<Reply, Failure> {
         self.0.asked.fetch_add(1, Ordering::SeqCst);
-        self.0.partitions.lock().expect("a lock").push(query.route.partition);
+        self.0.partitions.lock().push(query.route.partition);
         self.0.gate.acquire().await.expect("open").forget();
         let missing = Answer { rcode: 3, authorities: vec![soa("example", 900, 300)], ..Answer::default() };
-        let known = self.0.records.lock().expect("a lock").get(&(query.name.clone(), query.qtype)).cloned();
+        let known = self.0.records.lock().get(&(query.name.clone(), query.qtype)).cloned();
         let answer = known.unwrap_or(Ok(missing))?;
         let message = message(Question { name: query.name.as_ref(), qtype: query.qtype }, &answer);
         Ok(Reply {

@@ -1,11 +1,11 @@
 //! Addresses of upstreams configured by name. The bootstrap resolvers find them over the path of the upstream.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use gateway_core::dns::Name;
 use gateway_outbound::Egress;
+use parking_lot::Mutex;
 use tokio::time::{Instant, timeout};
 
 use super::context::Context;
@@ -62,7 +62,7 @@ impl Addresses {
             return Ok(fresh);
         }
         let found = self.lookup(context, path).await;
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         match found {
             Ok((addresses, life)) => {
                 *known = ResolvedAddrs { addresses: addresses.clone(), until: Some(Instant::now() + life) };
@@ -78,14 +78,14 @@ impl Addresses {
 
     /// Moves the address to the end after a failure, so that others are tried first.
     pub fn failed(&self, address: SocketAddr) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         if let Some(at) = known.addresses.iter().position(|other| *other == address) {
             known.addresses[at..].rotate_left(1);
         }
     }
 
     fn fresh(&self) -> Option<Vec<SocketAddr>> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.lock();
         known.until.filter(|until| *until > Instant::now())?;
         Some(known.addresses.clone()).filter(|addresses| !addresses.is_empty())
     }

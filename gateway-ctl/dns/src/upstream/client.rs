@@ -2,13 +2,14 @@
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared};
 use gateway_model::upstream::DnsProtocol;
 use gateway_outbound::Egress;
+use parking_lot::Mutex;
 use tokio::time::{Instant, timeout};
 
 use super::bootstrap::Addresses;
@@ -85,12 +86,12 @@ impl UpstreamClient {
 
     /// Records that a query may use this upstream.
     pub fn touch(&self) {
-        *self.wanted.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *self.wanted.lock() = Instant::now();
     }
 
     /// Returns the time since the last query that could have used this upstream.
     pub fn unwanted(&self) -> Duration {
-        self.wanted.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+        self.wanted.lock().elapsed()
     }
 
     /// Returns the time without an answer after which another upstream is queried as well.
@@ -148,7 +149,7 @@ impl UpstreamClient {
         if self.server.protocol == DnsProtocol::Udp && self.path.proxy.is_none() {
             return true;
         }
-        let slot = self.channel.lock().unwrap_or_else(PoisonError::into_inner);
+        let slot = self.channel.lock();
         slot.as_ref().is_some_and(|opening| matches!(opening.peek(), Some(Ok(channel)) if channel.is_open()))
     }
 
@@ -252,7 +253,7 @@ impl UpstreamClient {
     /// Returns the connection, and whether it was already open.
     async fn channel(self: &Arc<UpstreamClient>) -> Result<(Connection, bool), Error> {
         let (opening, was_open) = {
-            let mut slot = self.channel.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut slot = self.channel.lock();
             let usable = slot.clone().filter(|opening| match opening.peek() {
                 None => true,
                 Some(Ok(channel)) => channel.is_open(),
@@ -294,7 +295,7 @@ impl UpstreamClient {
 
     /// Removes this connection, unless another one has already replaced it.
     fn forget(&self, channel: &Connection) {
-        let mut slot = self.channel.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = self.channel.lock();
         slot.take_if(|opening| matches!(opening.peek(), Some(Ok(other)) if other.is(channel)));
     }
 

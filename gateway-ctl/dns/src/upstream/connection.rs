@@ -1,11 +1,12 @@
 //! Connections that queries share: over TCP, over TLS (RFC 7858), over HTTPS (RFC 8484), over QUIC (RFC 9250).
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use gateway_model::upstream::DnsProtocol;
 use gateway_outbound::Egress;
+use parking_lot::Mutex;
 use rustls::ClientConfig;
 use rustls::client::Resumption;
 use rustls_pki_types::ServerName;
@@ -84,7 +85,7 @@ struct Configurations {
 impl Tickets {
     /// Returns the current configuration with its own protocols and tickets. A new configuration discards the tickets.
     fn config(&self, given: Arc<ClientConfig>, protocols: &[&[u8]]) -> Arc<ClientConfig> {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.0.lock();
         if let Some(last) = last.as_ref().filter(|last| Arc::ptr_eq(&last.given, &given)) {
             return last.own.clone();
         }

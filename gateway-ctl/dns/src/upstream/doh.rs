@@ -1,6 +1,6 @@
 //! Queries over HTTPS (RFC 8484): HTTP/2, one connection, POST, so that no URL contains a query.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -9,6 +9,7 @@ use http::{Method, Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http2::{Builder, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, sleep_until};
 
@@ -86,7 +87,7 @@ impl Requests {
     pub async fn send_query(&self, mut message: Vec<u8>) -> Result<(Vec<u8>, ReplyHeader), Error> {
         // RFC 8484, section 4.1: the same query is the same request.
         message[..2].fill(0);
-        *self.life.last.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *self.life.last.lock() = Instant::now();
         let _waiting = self.life.stall.wait();
         let request = Request::builder()
             .method(Method::POST)
@@ -121,8 +122,7 @@ impl Requests {
 /// Waits until the connection has been idle too long.
 async fn unused(life: Weak<ConnectionActivity>) {
     loop {
-        let Some(last) = life.upgrade().map(|life| *life.last.lock().unwrap_or_else(PoisonError::into_inner))
-        else {
+        let Some(last) = life.upgrade().map(|life| *life.last.lock()) else {
             // A query that waits for an answer holds a reference, so no query waits here.
             return;
         };

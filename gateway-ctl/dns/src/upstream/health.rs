@@ -1,9 +1,9 @@
 //! Health of one upstream over one path: its response time and whether it answers at all.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use gateway_outbound::backoff::Backoff;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
 use super::error::Error;
@@ -120,7 +120,7 @@ impl Health {
     }
 
     fn known(&self) -> MutexGuard<'_, HealthState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -11,6 +11,7 @@ use futures_util::future::BoxFuture;
 use gateway_core::dns::{Name, NameRef};
 use gateway_model::settings::groups::{DnsRotation, RotationMode};
 use gateway_outbound::Egress;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
 use super::client::{Answer, UpstreamClient};
@@ -268,7 +269,7 @@ impl Set {
     }
 
     fn apart(&self) -> MutexGuard<'_, HashMap<Arc<[Server]>, Arc<UpstreamGroup>>> {
-        self.apart.lock().unwrap_or_else(PoisonError::into_inner)
+        self.apart.lock()
     }
 
     fn all(&self) -> Vec<Arc<UpstreamGroup>> {
@@ -299,7 +300,7 @@ impl GroupMember {
     }
 
     fn lines(&self) -> MutexGuard<'_, HashMap<Egress, Arc<UpstreamClient>>> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lines.lock()
     }
 }
 
@@ -363,7 +364,7 @@ impl UpstreamGroup {
 
     /// Returns the validator of a route. A changed route gets a new one.
     fn validator(&self, set: &Arc<Set>, route: &Arc<QueryRoute>) -> Arc<Validator> {
-        let mut validators = self.validators.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut validators = self.validators.lock();
         if let Some(validator) =
             validators.get(&route.partition).filter(|validator| validator.route == *route)
         {

@@ -10,7 +10,7 @@ mod server;
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -20,6 +20,7 @@ use gateway_model::settings::groups::{DnsRotation, RotationMode};
 use gateway_model::upstream::DnsProtocol;
 use gateway_outbound::{KernelSockets, Sockets, Tls};
 use hickory_proto::dnssec::TrustAnchors;
+use parking_lot::Mutex;
 use tokio::net::{TcpStream, UdpSocket};
 
 use super::*;
@@ -42,19 +43,19 @@ struct Recorder {
 
 impl Recorder {
     fn note(&self, to: SocketAddr, mark: u32) -> SocketAddr {
-        self.sockets.lock().unwrap().push((to, mark));
-        if let Some(end) = self.only.lock().unwrap().get(&mark) {
+        self.sockets.lock().push((to, mark));
+        if let Some(end) = self.only.lock().get(&mark) {
             return *end;
         }
-        self.instead.lock().unwrap().get(&to).copied().unwrap_or(to)
+        self.instead.lock().get(&to).copied().unwrap_or(to)
     }
 
     fn marks(&self) -> Vec<u32> {
-        self.sockets.lock().unwrap().iter().map(|(_, mark)| *mark).collect()
+        self.sockets.lock().iter().map(|(_, mark)| *mark).collect()
     }
 
     fn peers(&self) -> Vec<SocketAddr> {
-        self.sockets.lock().unwrap().iter().map(|(to, _)| *to).collect()
+        self.sockets.lock().iter().map(|(to, _)| *to).collect()
     }
 }
 
@@ -100,7 +101,7 @@ impl Bench {
     fn make(plan: Plan, tls: impl Tls, anchors: Arc<TrustAnchors>, pace: u32) -> Bench {
         let (seen, events) = (Recorder::default(), Arc::<Mutex<Vec<Event>>>::default());
         let returned = events.clone();
-        let tell = move |event| returned.lock().unwrap().push(event);
+        let tell = move |event| returned.lock().push(event);
         let context = Context {
             sockets: Box::new(seen.clone()),
             anchors,

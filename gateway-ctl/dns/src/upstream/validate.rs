@@ -4,7 +4,7 @@
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures_util::future::BoxFuture;
@@ -18,6 +18,7 @@ use hickory_proto::dnssec::rdata::DNSSECRData;
 use hickory_proto::dnssec::{Proof, TrustAnchors};
 use hickory_proto::op::{DnsRequest, DnsRequestOptions, DnsResponse, Message, Query};
 use hickory_proto::rr::{Name, RData, Record, RecordType};
+use parking_lot::Mutex;
 use tokio::time::{Instant, timeout_at};
 
 use super::message::{self, UpstreamQuery};
@@ -212,7 +213,7 @@ fn finished(answer: &mut [u8], secure: bool, most: Option<u32>) {
 impl GroupTransport {
     /// Stores a reply for the next query. Returns its id.
     fn store_reply(&self, answer: &[u8]) -> Result<u16, super::Error> {
-        let mut given = self.0.given.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut given = self.0.given.lock();
         // Left by queries that were given up.
         if given.len() > MAX_CACHED_KEYS {
             given.clear();
@@ -229,7 +230,7 @@ impl GroupTransport {
     async fn exchange(self, request: DnsRequest) -> Result<DnsResponse, NetError> {
         let query = request.queries.first().ok_or("a request without a question")?;
         let given = {
-            let mut given = self.0.given.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut given = self.0.given.lock();
             // An id that a query of the validator has by chance belongs to another one.
             let fits = given.get(&request.metadata.id).is_some_and(|answer| answers(answer, query));
             if fits { given.remove(&request.metadata.id) } else { None }
@@ -248,7 +249,7 @@ impl GroupTransport {
         let qtype = u16::from(query.query_type());
         let key = (name.clone(), qtype);
         {
-            let known = self.0.known.lock().unwrap_or_else(PoisonError::into_inner);
+            let known = self.0.known.lock();
             if let Some((answer, until)) = known.get(&key)
                 && *until > Instant::now()
             {
@@ -265,7 +266,7 @@ impl GroupTransport {
             && matches!(rcode, message::NOERROR | message::NXDOMAIN)
         {
             let life = message::shortest_life(&answer).map_or(Duration::ZERO, |life| life.min(KEY_CACHE_TTL));
-            let mut known = self.0.known.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut known = self.0.known.lock();
             if known.len() >= MAX_CACHED_KEYS {
                 known.clear();
             }

@@ -14,7 +14,7 @@ use serde::de::{
 use serde::{Deserialize, forward_to_deserialize_any};
 use serde_json::{Error, Map, Value};
 
-use super::{Step, path_text};
+use super::step::{Step, path_text};
 
 /// Notes about a value that is being read.
 #[derive(Debug, Default)]

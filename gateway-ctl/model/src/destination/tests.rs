@@ -42,9 +42,33 @@ fn cases() -> Vec<Case> {
             here: json!({"config": format!("{OVPN}verb 3\n"), "notes": "x"}),
         },
         Case {
+            name: "alerts.email",
+            input: json!({"host": "smtp.example", "username": "gw", "password": "s3cret"}),
+            elsewhere: vec![
+                json!({"host": "evil.example"}),
+                json!({"port": 25}),
+                json!({"ca_certificate": "-----BEGIN CERTIFICATE-----"}),
+            ],
+            here: json!({"host": "SMTP.example", "username": "other"}),
+        },
+        Case {
+            name: "alerts.mqtt",
+            input: json!({"host": "mqtt.example", "username": "gw", "password": "s3cret"}),
+            elsewhere: vec![
+                json!({"host": "evil.example"}),
+                json!({"port": 1884}),
+                json!({"tls": true}),
+                json!({"ca_certificate": "-----BEGIN CERTIFICATE-----"}),
+            ],
+            here: json!({"host": "MQTT.example", "username": "other"}),
+        },
+        Case {
             name: "alerts.webhook",
-            input: json!({"url": "https://alerts.example", "secret": "s3cret"}),
-            elsewhere: vec![json!({"url": "https://evil.example"})],
+            input: json!({"url": "https://alerts.example", "secret": "s3cret", "token": "s3cret"}),
+            elsewhere: vec![
+                json!({"url": "https://evil.example"}),
+                json!({"ca_certificate": "-----BEGIN CERTIFICATE-----"}),
+            ],
             here: json!({"retries": 3}),
         },
         Case {

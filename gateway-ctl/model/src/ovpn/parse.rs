@@ -1,6 +1,7 @@
 //! `.ovpn` text to a value. All that is wrong is reported at once, by line and directive, never by argument.
 
 use super::directive::{Argument, Rule, find};
+use super::line::HIDDEN;
 use super::token::{MAX_LINE, TokenError, tokens};
 use super::{Block, Credentials, Directive, Dropped, Ovpn, OvpnError, Remote, Tag, Transport};
 use crate::secret::Secret;
@@ -16,8 +17,6 @@ const MAX_ERRORS: usize = 50;
 /// Longer first words of a line are not echoed: they may be part of a key.
 const MAX_NAME: usize = 32;
 const DEFAULT_PORT: u16 = 1194;
-/// Placeholder for a key that is not shown.
-pub(super) const HIDDEN: &str = "***";
 
 /// Parses the text of a file.
 pub fn parse(text: &str) -> Result<Ovpn, Vec<OvpnError>> {
@@ -113,6 +112,15 @@ struct Unfinished {
     options: Vec<Directive>,
 }
 
+/// Returns the reason for which a line has no words.
+fn unreadable(error: TokenError) -> String {
+    match error {
+        TokenError::Open => "A quote is not closed, or a backslash stands alone".to_owned(),
+        TokenError::Long => format!("The line is longer than {MAX_LINE} bytes"),
+        TokenError::Control => "The line holds control characters".to_owned(),
+    }
+}
+
 impl Parser {
     fn fail(&mut self, name: &str, problem: impl Into<String>) {
         self.errors.push(OvpnError { line: self.line, name: name.to_owned(), problem: problem.into() });
@@ -125,13 +133,7 @@ impl Parser {
     fn directive(&mut self, line: &str) {
         let words = match tokens(line) {
             Ok(words) => words,
-            Err(TokenError::Open) => {
-                return self.fail("", "A quote is not closed, or a backslash stands alone");
-            }
-            Err(TokenError::Long) => {
-                return self.fail("", format!("The line is longer than {MAX_LINE} bytes"));
-            }
-            Err(TokenError::Control) => return self.fail("", "The line holds control characters"),
+            Err(error) => return self.fail("", unreadable(error)),
         };
         // `setenv opt` marks a directive that older versions may not know.
         let words = match words.as_slice() {
@@ -201,7 +203,7 @@ impl Parser {
         }
         let directive = Directive { name, arguments: arguments.to_vec() };
         // Written again with quotes, it may have grown.
-        if super::render::line(&directive).len() > MAX_LINE {
+        if super::line::line(&directive).len() > MAX_LINE {
             return self.fail(name, format!("The line is longer than {MAX_LINE} bytes"));
         }
         match &mut self.connection {

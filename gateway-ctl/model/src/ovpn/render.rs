@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use zeroize::Zeroizing;
 
-use super::parse::HIDDEN;
+use super::line::{HIDDEN, line};
 use super::token::quoted;
-use super::{Directive, Ovpn, Remote};
+use super::{Ovpn, Remote};
 
 /// Options for a run of OpenVPN, in addition to the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,16 +40,6 @@ const ACCEPTED: &[&str] = &[
     "sndbuf ",
     "rcvbuf ",
 ];
-
-/// A directive as a line of a file.
-pub(super) fn line(directive: &Directive) -> String {
-    let mut line = directive.name.to_owned();
-    for argument in &directive.arguments {
-        line.push(' ');
-        line.push_str(&quoted(argument));
-    }
-    line
-}
 
 fn remote(remote: &Remote) -> String {
     let host = match &remote.host {

@@ -16,9 +16,9 @@ use std::fmt;
 
 use regex::bytes::Regex;
 
-use super::{matches_wildcard, regex, wildcard};
+use super::expression::{matches_wildcard, regex, wildcard};
 use crate::domain::DomainName;
-use crate::kinds::dns_filter_rule::QueryType;
+use crate::query_type::QueryType;
 
 /// Names that a rule matches.
 #[derive(Clone, Debug)]

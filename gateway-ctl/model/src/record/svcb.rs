@@ -7,6 +7,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
+use super::decimal::number;
 use super::quoted;
 
 /// Names of the keys with a number of their own.
@@ -126,7 +127,7 @@ fn checked(key: u16, name: &str, value: &str) -> Result<String, String> {
                 Err("alpn is a list such as h2,h3.".to_owned())
             }
         }
-        3 => super::number::<u16>(value)
+        3 => number::<u16>(value)
             .map(|port| port.to_string())
             .ok_or_else(|| "port is a number from 0 to 65535.".to_owned()),
         4 => addresses::<Ipv4Addr>(list()).ok_or_else(|| "ipv4hint is a list of IPv4 addresses.".to_owned()),

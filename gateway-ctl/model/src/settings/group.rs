@@ -7,8 +7,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::groups::{
-    AlertWebhook, AssistantConfig, BackupConfig, BluetoothFailover, BluetoothSettings, CaptiveCheck,
-    CoverSettings, DeadmanSettings, DhcpConfig, DnsRotation, ExtFilterConfig, InterfacesConfig,
+    AlertEmail, AlertMqtt, AlertWebhook, AssistantConfig, BackupConfig, BluetoothFailover, BluetoothSettings,
+    CaptiveCheck, CoverSettings, DeadmanSettings, DhcpConfig, DnsRotation, ExtFilterConfig, InterfacesConfig,
     LeakCheckSettings, PrivacyBlocks, PrivacyMode,
 };
 use crate::capability::Capability;
@@ -56,6 +56,8 @@ pub trait Group:
 
 /// All groups.
 pub const GROUPS: &[GroupKind] = &[
+    GroupKind::of::<AlertEmail>(),
+    GroupKind::of::<AlertMqtt>(),
     GroupKind::of::<AlertWebhook>(),
     GroupKind::of::<AssistantConfig>(),
     GroupKind::of::<BackupConfig>(),

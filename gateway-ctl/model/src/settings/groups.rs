@@ -1,5 +1,7 @@
 //! The groups of settings, one module per area.
 
+mod alert_email;
+mod alert_mqtt;
 mod alerts;
 mod assistant;
 mod backup;
@@ -15,7 +17,9 @@ mod leak_check;
 mod privacy;
 mod privacy_blocks;
 
-pub use alerts::{AlertWebhook, Severity, WebhookFormat};
+pub use alert_email::{AlertEmail, MailSecurity};
+pub use alert_mqtt::AlertMqtt;
+pub use alerts::{AlertWebhook, Severity, WebhookFormat, with_token};
 pub use assistant::AssistantConfig;
 pub use backup::{BackupConfig, BackupTarget, Include, PASSPHRASE_MIN, TargetType, host_key_fingerprint};
 pub use bluetooth::{BluetoothFailover, BluetoothSettings};

@@ -1,7 +1,7 @@
 //! In-kernel DNS packet cache and filter, from which the ingress program answers. Both end with [`Answers`]: without the
 //! daemon, neither the resolver nor a program answers. Decision 0135 says how the driver answers from them.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use aya::Ebpf;
 use aya::maps::{MapData, MapError, ProgramArray, RingBuf};
@@ -12,6 +12,7 @@ use gateway_common::wire::{
 };
 use gateway_dns::serve::kernel_cache;
 use gateway_outbound::causes::with_causes;
+use parking_lot::Mutex;
 use zerocopy::FromBytes as _;
 
 use super::dns_filter::Filter;
@@ -91,18 +92,18 @@ pub struct KernelDnsCache(pub Arc<Answers>);
 
 impl kernel_cache::Dataplane for KernelDnsCache {
     fn set_epoch(&self, epoch: u64) {
-        if let Err(error) = lock(&self.0.maps).epoch.set(0, epoch) {
+        if let Err(error) = self.0.maps.lock().epoch.set(0, epoch) {
             tracing::error!(%error, "failed to invalidate the kernel DNS cache");
         }
     }
 
     fn put(&self, key: &DnsCacheKey, value: &DnsCacheValue) {
         // The put fails for example if the map is full. The resolver then continues to answer.
-        let _ = lock(&self.0.maps).answers.put(key, value);
+        let _ = self.0.maps.lock().answers.put(key, value);
     }
 
     fn remove(&self, keys: &[DnsCacheKey]) {
-        let mut maps = lock(&self.0.maps);
+        let mut maps = self.0.maps.lock();
         for key in keys {
             // A missing entry was never accepted by the map.
             let _ = maps.answers.remove(key);
@@ -110,7 +111,7 @@ impl kernel_cache::Dataplane for KernelDnsCache {
     }
 
     fn take_hits(&self, report: &mut dyn FnMut(DnsHit)) {
-        let mut ring = lock(&self.0.hits);
+        let mut ring = self.0.hits.lock();
         while let Some(item) = ring.next() {
             if let Ok((hit, _)) = DnsHit::read_from_prefix(&item) {
                 report(hit);
@@ -129,9 +130,4 @@ impl kernel_cache::Dataplane for KernelDnsCache {
     fn take_filter_hits(&self, report: &mut dyn FnMut(FilterHit)) {
         self.0.filter.take_hits(report);
     }
-}
-
-/// Locks the mutex. Its data is consistent between calls, so a poisoned lock is safe to use.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

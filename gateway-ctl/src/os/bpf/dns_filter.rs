@@ -1,10 +1,9 @@
 //! In-kernel DNS filter: its table of names, its answers, its clients and its hits.
 
-use std::sync::{Mutex, PoisonError};
-
 use aya::maps::{Array, ArrayOfMaps, IterableMap as _, MapData, RingBuf};
 use gateway_common::maps as spec;
 use gateway_common::wire::{FilterAnswer, FilterBucket, FilterClient, FilterClientKey, FilterHit};
+use parking_lot::Mutex;
 use zerocopy::FromBytes as _;
 
 use super::maps::{ArrayMap, Entries as _, HashTable, Raw, descriptor, open};
@@ -49,7 +48,7 @@ impl Filter {
         table: &[FilterBucket],
         answers: &[(u32, FilterAnswer)],
     ) -> Result<(), std::io::Error> {
-        let mut maps = self.maps.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut maps = self.maps.lock();
         for (index, answer) in answers {
             maps.answers.set(*index, *answer).map_err(std::io::Error::other)?;
         }
@@ -65,11 +64,11 @@ impl Filter {
 
     pub fn put_client(&self, key: &FilterClientKey, client: &FilterClient) {
         // Without the entry, the resolver answers.
-        let _ = self.clients.lock().unwrap_or_else(PoisonError::into_inner).put(key, client);
+        let _ = self.clients.lock().put(key, client);
     }
 
     pub fn take_hits(&self, report: &mut dyn FnMut(FilterHit)) {
-        let mut ring = self.hits.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ring = self.hits.lock();
         while let Some(item) = ring.next() {
             if let Ok((hit, _)) = FilterHit::read_from_prefix(&item) {
                 report(hit);

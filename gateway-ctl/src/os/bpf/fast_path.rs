@@ -7,7 +7,7 @@
 //! stored.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use aya::Ebpf;
 use gateway_common::fast_path::{LEASE, ticks};
@@ -15,6 +15,7 @@ use gateway_common::maps::{self as spec, MapSpec as _};
 use gateway_common::wire::{
     FAST_OFF, FAST_PLACES, FastCounter, FastEnd, FastLink, FastState, XdpCounter, fast_words,
 };
+use parking_lot::Mutex;
 
 use super::Error;
 use super::flow_clock::monotonic;
@@ -136,33 +137,33 @@ impl FastPath {
 
     /// Turns the fast path on for these interfaces, or off. Does nothing if nothing changes.
     pub fn set(&self, links: Option<&BTreeMap<u32, FastLink>>) -> Result<(), Error> {
-        self.lock().set(links)
+        self.0.lock().set(links)
     }
 
     /// Sets the cause for which it is off in spite of its setting.
     pub fn set_problem(&self, problem: Option<String>) {
-        self.lock().problem = problem;
+        self.0.lock().problem = problem;
     }
 
     /// Turns the fast path off for good.
     pub fn end(&self) -> Result<(), Error> {
-        let mut inner = self.lock();
+        let mut inner = self.0.lock();
         inner.ended = true;
         inner.set(None)
     }
 
     /// Ends all entries.
     pub fn invalidate(&self, change: EpochChange) -> Result<(), Error> {
-        self.lock().invalidate(change)
+        self.0.lock().invalidate(change)
     }
 
     /// Renews the lease of the daemon, without which the programs use no entry.
     pub fn renew(&self) -> Result<(), Error> {
-        self.lock().renew()
+        self.0.lock().renew()
     }
 
     pub fn stats(&self) -> Result<FastPathStats, Error> {
-        let inner = self.lock();
+        let inner = self.0.lock();
         let mut counters = BTreeMap::new();
         for counter in FastCounter::ALL {
             let mut values = inner.counts.get(counter as u32)?;
@@ -182,13 +183,13 @@ impl FastPath {
     }
 
     pub fn is_on(&self) -> bool {
-        self.lock().on
+        self.0.lock().on
     }
 
     /// Returns the use of the tables at the last [`FastPath::count_entries`]: that of IPv4, and that of all others. `None`
     /// while it is off.
     pub fn table_use(&self) -> Option<[TableUse; 2]> {
-        let inner = self.lock();
+        let inner = self.0.lock();
         let [four, six] = inner.entries;
         let table =
             |entries, buckets| TableUse { entries, capacity: u64::from(buckets) * FAST_PLACES as u64 };
@@ -198,7 +199,7 @@ impl FastPath {
     /// Counts the entries of the present epoch. Reads the whole table, so it is called once a minute.
     pub fn count_entries(&self) -> Result<u64, Error> {
         let (flows4, flows6, epoch) = {
-            let inner = self.lock();
+            let inner = self.0.lock();
             (inner.flows4.try_clone()?, inner.flows6.try_clone()?, inner.epoch.get(fast_words::EPOCH)?)
         };
         let mut entries = [0; 2];
@@ -214,12 +215,8 @@ impl FastPath {
                 entries[1] += bucket.iter().map(|entry| count(&entry.state)).sum::<u64>()
             })?;
         }
-        self.lock().entries = entries;
+        self.0.lock().entries = entries;
         Ok(entries.iter().sum())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -16,6 +16,7 @@ use gateway_common::wire::{
     FLOW_PLACES, FLOW_TICK_SHIFT, FlowKey, FlowPlaces, FlowRecord, FlowRecord4, FlowRecord6, FlowValue,
     flow_bucket,
 };
+use gateway_core::indexes::{LegId, PolicyIndex};
 
 use super::fast_path::EpochChange;
 use super::flow_clock::ticks;
@@ -112,7 +113,7 @@ impl FlowReader {
     }
 
     /// Returns the flows with a packet in the last `seconds`, by policy index and leg.
-    pub fn flows_by_leg(&self, seconds: u32) -> Result<BTreeMap<(u32, u8), u64>, Error> {
+    pub fn flows_by_leg(&self, seconds: u32) -> Result<BTreeMap<(PolicyIndex, LegId), u64>, Error> {
         let now = u64::from(ticks());
         let oldest = now.saturating_sub((u64::from(seconds) * 1_000_000_000) >> FLOW_TICK_SHIFT);
         let chosen = [Reason::PolicyEgress, Reason::PolicyProxy, Reason::PolicyDirect, Reason::NoPolicy]
@@ -120,7 +121,9 @@ impl FlowReader {
         let mut flows = BTreeMap::new();
         let mut count = |_, flow: FlowValue| {
             if u64::from(flow.seen) >= oldest && chosen.contains(&flow.reason) {
-                *flows.entry((flow.policy, flow.leg)).or_default() += 1;
+                if let Some(leg) = LegId::new(flow.leg) {
+                    *flows.entry((PolicyIndex(flow.policy), leg)).or_default() += 1;
+                }
             }
         };
         Table { records: &self.flows4, places: &self.flow_places4 }.for_each(&mut count)?;

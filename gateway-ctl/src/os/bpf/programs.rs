@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use aya::Ebpf;
 use aya::programs::SchedClassifier;
-use gateway_common::leg_selection::FIRST_TUNNEL;
 use gateway_core::fqdn_cache::FqdnCache;
+use gateway_core::indexes::LegId;
 use rustix::net::{AddressFamily, SocketType};
 
 use super::Error;
@@ -44,12 +44,13 @@ pub(super) type MapIds = Vec<(&'static str, u32)>;
 
 impl Programs {
     /// Returns the leg numbers of the uplinks of the active plan, by interface.
-    pub fn uplinks(&self) -> Result<BTreeMap<String, u8>, Error> {
+    pub fn uplinks(&self) -> Result<BTreeMap<String, LegId>, Error> {
         let socket = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None);
         let socket = socket.map_err(|error| Error::Uplinks(error.into()))?;
         let mut uplinks = BTreeMap::new();
         for (index, leg) in self.maps.egress_legs.read()? {
-            let Some(number) = u8::try_from(leg).ok().filter(|number| *number < FIRST_TUNNEL) else {
+            let Some(number) = u8::try_from(leg).ok().and_then(LegId::new).filter(|leg| !leg.is_tunnel())
+            else {
                 continue;
             };
             // An interface that is gone has no name.

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use aya::Ebpf;
 use aya::maps::xdp::{DevMapHash, XdpMapError};
@@ -20,6 +20,7 @@ use gateway_common::wire::{XdpCounter, XdpLink, xdp_link_index};
 use gateway_core::xdp::Obstacle;
 use gateway_model::settings::bootstrap::XdpMode;
 use gateway_outbound::causes::with_causes;
+use parking_lot::Mutex;
 
 use super::Error;
 use super::grace::grace;
@@ -105,17 +106,17 @@ impl Xdp {
 
     /// Attaches the program to the interface with this index, unless it is attached.
     pub fn attach(&self, interface: u32) -> io::Result<()> {
-        self.lock().attach(interface)
+        self.0.lock().attach(interface)
     }
 
     /// Detaches the programs from all other interfaces.
     pub fn detach_except(&self, keep: &BTreeSet<u32>) -> io::Result<()> {
-        self.lock().detach_except(keep)
+        self.0.lock().detach_except(keep)
     }
 
     /// Puts this program into the links of an earlier run. Its program would use entries that no daemon invalidates.
     pub fn adopt(&self) -> io::Result<()> {
-        let inner = self.lock();
+        let inner = self.0.lock();
         for (interface, pin) in inner.pinned()? {
             let link = PinnedTcx::open(&pin)?;
             if link.interface != interface {
@@ -134,22 +135,22 @@ impl Xdp {
     /// Sets the interfaces whose packets the program may take, by index, and those of them that it may send packets to.
     /// Each needs an element of its own in the array.
     pub fn set(&self, links: &BTreeMap<u32, XdpLink>, ports: &BTreeSet<u32>) -> Result<(), Error> {
-        self.lock().set(links, ports)
+        self.0.lock().set(links, ports)
     }
 
     /// Returns the programs that answer DNS queries, in the order of their calls, or why there are none.
     pub(super) fn answers(&self) -> Result<Vec<ProgramFd>, String> {
-        let inner = self.lock();
+        let inner = self.0.lock();
         let programs = inner.answers.as_ref().map_err(String::clone)?;
         programs.iter().map(|program| program.try_clone().map_err(|error| error.to_string())).collect()
     }
 
     pub(super) fn counts(&self) -> Result<CounterArray<spec::XdpCounts>, Error> {
-        self.lock().counts.try_clone()
+        self.0.lock().counts.try_clone()
     }
 
     pub fn counters(&self) -> Result<BTreeMap<XdpCounter, Counters>, Error> {
-        let inner = self.lock();
+        let inner = self.0.lock();
         XdpCounter::ALL
             .into_iter()
             .map(|counter| Ok((counter, sum(&inner.counts.get(counter as u32)?))))
@@ -158,15 +159,11 @@ impl Xdp {
 
     /// Sets the states that [`stats`](Self::stats) returns.
     pub fn set_states(&self, states: BTreeMap<String, XdpState>) {
-        self.lock().states = states;
+        self.0.lock().states = states;
     }
 
     pub fn stats(&self) -> Result<XdpStats, Error> {
-        Ok(XdpStats { counters: self.counters()?, interfaces: self.lock().states.clone() })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        Ok(XdpStats { counters: self.counters()?, interfaces: self.0.lock().states.clone() })
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 /// Datagrams that wait for the association, or for the socket of their destination.
@@ -19,7 +19,7 @@ pub struct Associations(Mutex<HashMap<Key, mpsc::Sender<Datagram>>>);
 impl Associations {
     /// Passes a datagram to its association. Returns the datagram if there is no association or if it has ended.
     pub fn enqueue(&self, key: &Key, datagram: Datagram) -> Result<(), Datagram> {
-        let associations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let associations = self.0.lock();
         let Some(sender) = associations.get(key) else { return Err(datagram) };
         match sender.try_send(datagram) {
             // The queue is full: datagrams may get lost.
@@ -30,13 +30,13 @@ impl Associations {
 
     pub fn open(&self, key: Key) -> mpsc::Receiver<Datagram> {
         let (sender, receiver) = mpsc::channel(MAX_QUEUED_DATAGRAMS);
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key, sender);
+        self.0.lock().insert(key, sender);
         receiver
     }
 
     pub fn close(&self, key: &Key, receiver: mpsc::Receiver<Datagram>) {
         drop(receiver);
-        let mut associations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut associations = self.0.lock();
         if associations.get(key).is_some_and(mpsc::Sender::is_closed) {
             associations.remove(key);
         }

@@ -1,8 +1,10 @@
 //! State that all connections of the relay share.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
+use gateway_core::indexes::{LegId, ProxyIndex};
+use parking_lot::RwLock;
 use tokio::sync::watch;
 
 use super::associations::Associations;
@@ -12,7 +14,7 @@ use super::target::{Admission, Target};
 
 #[derive(Debug, Default)]
 pub(super) struct Shared {
-    pub targets: RwLock<BTreeMap<u8, Arc<Target>>>,
+    pub targets: RwLock<BTreeMap<ProxyIndex, Arc<Target>>>,
     pub pool: Pool,
     pub budget: DescriptorBudget,
     pub associations: Associations,
@@ -20,11 +22,11 @@ pub(super) struct Shared {
 }
 
 /// Connect failures by proxy and leg. The value is a counter, so that each failure is a change.
-pub type ConnectFailures = BTreeMap<(String, u8), u64>;
+pub type ConnectFailures = BTreeMap<(String, Option<LegId>), u64>;
 
 impl Shared {
-    pub fn target(&self, number: u8) -> Option<Arc<Target>> {
-        self.targets.read().unwrap_or_else(PoisonError::into_inner).get(&number).cloned()
+    pub fn target(&self, number: ProxyIndex) -> Option<Arc<Target>> {
+        self.targets.read().get(&number).cloned()
     }
 
     /// Reports a proxy that needs a check.

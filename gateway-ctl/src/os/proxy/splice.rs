@@ -4,8 +4,8 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
@@ -57,7 +57,7 @@ impl Default for Pool {
 impl Pool {
     fn medium(&self) -> TransferBuffer<'_> {
         if let Ok(permit) = self.permits.try_acquire() {
-            let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let spare = self.spare.lock().pop();
             if let Some(pipe) = spare.map_or_else(|| Pipe::open().ok(), Some) {
                 return TransferBuffer::Pipe { pipe: Some(pipe), filled: 0, pool: self, _permit: permit };
             }
@@ -79,7 +79,7 @@ impl Drop for TransferBuffer<'_> {
     fn drop(&mut self) {
         // A pipe that still holds bytes is not reused.
         if let TransferBuffer::Pipe { pipe, filled: 0, pool, .. } = self {
-            let mut spare = pool.spare.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut spare = pool.spare.lock();
             if spare.len() < SPARE_PIPES {
                 spare.extend(pipe.take());
             }

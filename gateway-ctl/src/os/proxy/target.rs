@@ -1,11 +1,13 @@
 //! A proxy from the relay's view: its address, its allowed legs, and its traffic counters.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
+use gateway_core::indexes::LegId;
 use gateway_core::plan::ProxyTarget;
 use gateway_outbound::socks5::Credentials;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::fd_budget;
@@ -18,7 +20,7 @@ pub struct Target {
     pub to: Arc<ProxyTarget>,
     pub counters: Arc<Counters>,
     /// Senders by leg. Connections live as long as the sender of their leg, which only this map holds.
-    gates: Mutex<BTreeMap<u8, watch::Sender<()>>>,
+    gates: Mutex<BTreeMap<Option<LegId>, watch::Sender<()>>>,
 }
 
 /// Counters of a proxy's connections since the start of the daemon.
@@ -40,7 +42,7 @@ pub struct Counters {
 #[derive(Debug)]
 pub struct Admission {
     pub to: Arc<ProxyTarget>,
-    pub leg: u8,
+    pub leg: Option<LegId>,
     pub gate: CloseSignal,
     pub counters: Arc<Counters>,
     pub budget: fd_budget::DescriptorBudget,
@@ -77,8 +79,8 @@ impl Target {
     pub fn replaced(&self, to: ProxyTarget) -> Target {
         let next = Target::new(to, self.counters.clone());
         if (&next.to.address, &next.to.login) == (&self.to.address, &self.to.login) {
-            let mut gates = self.gates.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut kept = next.gates.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut gates = self.gates.lock();
+            let mut kept = next.gates.lock();
             for (leg, gate) in kept.iter_mut() {
                 if let Some(open) = gates.remove(leg) {
                     *gate = open;
@@ -89,23 +91,23 @@ impl Target {
     }
 
     /// Admits a connection. Returns `None` if this leg is not allowed, or if the proxy has too many connections.
-    pub fn admit(&self, leg: u8, budget: &fd_budget::DescriptorBudget) -> Option<Admission> {
+    pub fn admit(&self, leg: Option<LegId>, budget: &fd_budget::DescriptorBudget) -> Option<Admission> {
         self.passage(leg, budget, |counters| &counters.open)
     }
 
     /// Admits a UDP flow under the same conditions.
-    pub fn admit_flow(&self, leg: u8, budget: &fd_budget::DescriptorBudget) -> Option<Admission> {
+    pub fn admit_flow(&self, leg: Option<LegId>, budget: &fd_budget::DescriptorBudget) -> Option<Admission> {
         self.passage(leg, budget, |counters| &counters.flows)
     }
 
     fn passage(
         &self,
-        leg: u8,
+        leg: Option<LegId>,
         budget: &fd_budget::DescriptorBudget,
         count: fn(&Counters) -> &AtomicUsize,
     ) -> Option<Admission> {
         let gate = {
-            let gates = self.gates.lock().unwrap_or_else(PoisonError::into_inner);
+            let gates = self.gates.lock();
             CloseSignal(gates.get(&leg)?.subscribe())
         };
         let counters = self.counters.clone();
@@ -151,7 +153,7 @@ mod tests {
             address: Some("192.0.2.1:1080".parse().unwrap()),
             login: None,
             udp: true,
-            legs: BTreeSet::from_iter(legs.iter().copied()),
+            legs: BTreeSet::from_iter(legs.iter().copied().map(LegId::new)),
             connections: 2,
         }
     }
@@ -164,10 +166,10 @@ mod tests {
     fn connections_end_with_their_leg_or_with_the_proxy_they_led_to() {
         let first = Target::new(target(&[0, 16]), Arc::default());
         let (by_default, by_tunnel) = (
-            first.admit(0, &DescriptorBudget::default()).unwrap(),
-            first.admit(16, &DescriptorBudget::default()).unwrap(),
+            first.admit(LegId::new(0), &DescriptorBudget::default()).unwrap(),
+            first.admit(LegId::new(16), &DescriptorBudget::default()).unwrap(),
         );
-        assert!(first.admit(17, &DescriptorBudget::default()).is_none());
+        assert!(first.admit(LegId::new(17), &DescriptorBudget::default()).is_none());
         let second = first.replaced(ProxyTarget { udp: false, ..target(&[16, 17]) });
         drop(first);
         assert!(!is_open(&by_default), "its leg is gone");
@@ -177,17 +179,17 @@ mod tests {
         drop(second);
         assert!(!is_open(&by_tunnel));
         drop((by_default, by_tunnel));
-        assert!(is_open(&third.admit(16, &DescriptorBudget::default()).unwrap()));
+        assert!(is_open(&third.admit(LegId::new(16), &DescriptorBudget::default()).unwrap()));
     }
 
     #[test]
     fn there_are_no_more_connections_than_allowed() {
         let target = Target::new(target(&[0]), Arc::default());
-        let one = target.admit(0, &DescriptorBudget::default()).unwrap();
-        let _two = target.admit(0, &DescriptorBudget::default()).unwrap();
-        assert!(target.admit(0, &DescriptorBudget::default()).is_none());
+        let one = target.admit(LegId::new(0), &DescriptorBudget::default()).unwrap();
+        let _two = target.admit(LegId::new(0), &DescriptorBudget::default()).unwrap();
+        assert!(target.admit(LegId::new(0), &DescriptorBudget::default()).is_none());
         drop(one);
-        assert!(target.admit(0, &DescriptorBudget::default()).is_some());
+        assert!(target.admit(LegId::new(0), &DescriptorBudget::default()).is_some());
         assert_eq!(target.counters.over_limit.load(Ordering::Relaxed), 1);
     }
 }

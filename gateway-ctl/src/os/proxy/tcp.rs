@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use gateway_common::wire::Mark;
+use gateway_core::indexes::{LegId, ProxyIndex};
 use gateway_outbound::KernelSockets;
 use gateway_outbound::socks5::{self, Destination};
 use socket2::SockRef;
@@ -47,7 +48,7 @@ fn admission_of(client: &TcpStream, shared: &Shared) -> Option<Admission> {
     let mark = SockRef::from(client).mark().ok()?;
     // A client that connects to the listener directly has no such mark.
     let (number, leg) = Mark(mark).as_proxy().filter(|_| mark & Mark::PROXY_TAKEN != 0)?;
-    shared.target(number)?.admit(leg, &shared.budget)
+    shared.target(ProxyIndex::new(number)?)?.admit(LegId::new(leg), &shared.budget)
 }
 
 async fn forward(client: TcpStream, admission: Admission, shared: &Shared) {
@@ -84,7 +85,7 @@ async fn forward(client: TcpStream, admission: Admission, shared: &Shared) {
 async fn open(admission: &Admission, to: SocketAddr) -> Result<TcpStream, ConnectError> {
     let address = admission.to.address.ok_or(ConnectError::NoAddress)?;
     let through = async {
-        let mark = Mark::carried_by(admission.leg).0;
+        let mark = Mark::carried_by(LegId::raw(admission.leg)).0;
         let mut server =
             gateway_outbound::open(&KernelSockets::PATIENT, address, mark, admission.login()).await?;
         socks5::connect(&mut server, &Destination::Address(to)).await.map_err(ConnectError::Socks)?;

@@ -8,13 +8,15 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use gateway_common::wire::Mark;
+use gateway_core::indexes::{LegId, ProxyIndex};
 use gateway_outbound::socks5::{Destination, datagram_header, read_datagram};
 use gateway_outbound::{KernelSockets, associate as associate_with_proxy};
+use parking_lot::Mutex;
 use socket2::{Protocol, SockRef, Type};
 use tokio::io::Interest;
 use tokio::net::{TcpStream, UdpSocket};
@@ -69,7 +71,9 @@ fn admit(arrival: DatagramMeta, content: Box<[u8]>, shared: &Arc<Shared>) {
     let Some((number, leg)) = proxied else { return };
     let key = (from, number, leg);
     let Err(datagram) = shared.associations.enqueue(&key, (to, content)) else { return };
-    let Some(admission) = shared.target(number).and_then(|target| target.admit_flow(leg, &shared.budget))
+    let Some(admission) = ProxyIndex::new(number)
+        .and_then(|proxy| shared.target(proxy))
+        .and_then(|target| target.admit_flow(LegId::new(leg), &shared.budget))
     else {
         return;
     };
@@ -111,7 +115,7 @@ async fn open(admission: &Admission) -> Result<(TcpStream, UdpSocket), ConnectEr
     let through = associate_with_proxy(
         &KernelSockets::PATIENT,
         address,
-        Mark::carried_by(admission.leg).0,
+        Mark::carried_by(LegId::raw(admission.leg)).0,
         admission.login(),
     );
     Ok(tokio::time::timeout(TIMEOUT, through).await.map_err(|_| ConnectError::Silent)??)
@@ -138,12 +142,11 @@ impl Association {
         let mut readers: JoinSet<SocketAddr> = JoinSet::new();
         let counters = admission.counters.clone();
         let active = Arc::new(Mutex::new(Instant::now()));
-        let touch =
-            |active: &Mutex<Instant>| *active.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        let touch = |active: &Mutex<Instant>| *active.lock() = Instant::now();
         let mut only_dns = true;
         loop {
             let idle = if only_dns { IDLE_DNS } else { IDLE };
-            let end = *active.lock().unwrap_or_else(PoisonError::into_inner) + idle;
+            let end = *active.lock() + idle;
             tokio::select! {
                 datagram = waiting.recv() => {
                     let Some((to, content)) = datagram else { return "nobody sends" };
@@ -186,7 +189,7 @@ impl Association {
                 () = over(&self.control) => return "the proxy ended it",
                 () = admission.gate.closed() => return "its way is gone",
                 () = tokio::time::sleep_until(end) => {
-                    if active.lock().unwrap_or_else(PoisonError::into_inner).elapsed() >= idle {
+                    if active.lock().elapsed() >= idle {
                         return "idle";
                     }
                 }

@@ -4,13 +4,14 @@
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use gateway_model::settings::groups::{BackupTarget, host_key_fingerprint};
 use gateway_outbound::{Dialer, Egress, KernelSockets, Resolver, Targets};
+use parking_lot::Mutex;
 use russh::client::{self, AuthResult, Handle, KeyboardInteractiveAuthResponse};
 use russh::keys::{PrivateKeyWithHashAlg, PublicKeyOrCertificate, decode_secret_key};
 use russh::{MethodKind, Preferred, kex};
@@ -53,7 +54,7 @@ impl client::Handler for PinnedHostKey {
         let found: [u8; 32] = Sha256::digest(key.to_bytes()?).into();
         if found != self.fingerprint {
             let text = format!("SHA256:{}", STANDARD_NO_PAD.encode(found));
-            *self.other.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
+            *self.other.lock() = Some(text);
         }
         Ok(found == self.fingerprint)
     }
@@ -78,11 +79,10 @@ impl Sftp {
         let stream = dialer.connect(&server.0, server.1).await;
         let stream = stream.map_err(|error| Error::Unreachable(shortened(&error.to_string())))?;
         let connected = client::connect_stream(Arc::new(settings(mode)), stream, handler).await;
-        let mut session =
-            connected.map_err(|error| match other.lock().unwrap_or_else(PoisonError::into_inner).take() {
-                Some(found) => Error::HostKey(found),
-                None => unreachable(&error, mode),
-            })?;
+        let mut session = connected.map_err(|error| match other.lock().take() {
+            Some(found) => Error::HostKey(found),
+            None => unreachable(&error, mode),
+        })?;
         sign_in(&mut session, config).await?;
         let closed = |error: russh::Error| Error::failed("opening the SFTP session", error);
         let channel = session.channel_open_session().await.map_err(closed)?;

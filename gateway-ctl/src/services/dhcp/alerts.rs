@@ -6,9 +6,9 @@ use gateway_model::kinds::alert_rule::AlertKind;
 use gateway_model::settings::groups::DhcpConfig;
 use jiff::Timestamp;
 
+use super::handle::{DhcpServer, exhausted};
 use super::names::own_names;
 use super::search::is_own;
-use super::{DhcpServer, exhausted};
 use crate::os::host_name;
 use crate::services::active_alerts::ActiveAlerts;
 use crate::world::World;

@@ -4,7 +4,7 @@ use gateway_core::state_machines::dhcp::{PoolUsage, RequestKind};
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
 
-use super::DhcpServer;
+use super::handle::DhcpServer;
 use crate::metrics::{counter, counters, gauges};
 
 /// Adds leases, messages and pools of the server.

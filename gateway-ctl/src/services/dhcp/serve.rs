@@ -17,9 +17,10 @@ use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, interval, sleep_until, timeout};
 
+use super::handle::{DhcpServer, ServerFailure};
 use super::journal::Journal;
 use super::links::{BATCH, Links, Served};
-use super::{DhcpServer, ServerFailure, alerts, search};
+use super::{alerts, search};
 use crate::service::Context;
 use crate::services::link_frames::{Arrival, LinkFrames};
 use crate::supervise::blocking;

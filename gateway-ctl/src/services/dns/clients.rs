@@ -7,7 +7,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use gateway_common::wire::{Address, ClientKey, DnsSourceKey, DnsSourceKind, Mac};
 use gateway_core::dns::ClientIdentity;
@@ -18,6 +18,7 @@ use gateway_model::kinds::privacy_class::{Ech, QueryLog};
 use gateway_model::settings::groups::PrivacyBlocks;
 use gateway_model::{Device, State};
 use ipnet::IpNet;
+use parking_lot::Mutex;
 
 use super::inputs::{ResolverInputs, is_link_local};
 use super::query_routes::QueryRoutes;
@@ -140,7 +141,7 @@ impl Table {
 
     fn find(&self, host: &Host, near: bool) -> Arc<Client> {
         let client = Arc::new(self.describe(host, near));
-        let mut found = lock(&self.found);
+        let mut found = self.found.lock();
         if found.len() >= self.max_found {
             found.clear();
         }
@@ -237,7 +238,7 @@ impl ClientLookup for Table {
         if host.ingress.is_none() && self.is_own(host.address) {
             return Some(self.own.clone());
         }
-        let found = lock(&self.found).get(host).cloned();
+        let found = self.found.lock().get(host).cloned();
         found.or_else(|| self.is_neighbour(host).then(|| self.find(host, true)))
     }
 
@@ -256,11 +257,6 @@ impl Table {
     fn is_device(&self, mac: &[u8; 6]) -> bool {
         self.inputs.world.compiled().plan.dataplane.devices_by_mac.contains_key(mac)
     }
-}
-
-/// Locks the map; a panic between two statements leaves it consistent.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn asker(state: &State, device: &Device, address: IpAddr) -> ClientIdentity {

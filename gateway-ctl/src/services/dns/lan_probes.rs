@@ -1,9 +1,9 @@
 //! Results of the probes by each LAN interface.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 
 use gateway_core::health::{Check, CheckState, Finding};
+use parking_lot::Mutex;
 
 /// Failures in a row from which the function has failed: one query may be lost on a busy machine.
 const FAILURES: u32 = 2;
@@ -32,17 +32,17 @@ impl ProbeResult {
 
 impl LanProbes {
     pub fn set(&self, results: BTreeMap<String, ProbeResult>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = results;
+        *self.0.lock() = results;
     }
 
     pub fn of(&self, interface: &str) -> ProbeResult {
-        let results = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let results = self.0.lock();
         results.get(interface).cloned().unwrap_or_default()
     }
 
     /// Returns the check. `None` while no LAN interface can be probed.
     pub fn check(&self) -> Option<Check> {
-        let results = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let results = self.0.lock();
         let failed = results.iter().filter(|(_, result)| result.failures >= FAILURES);
         let findings = failed
             .map(|(interface, result)| Finding::no_answer(interface, &result.detail, CheckState::Failed))
@@ -63,7 +63,7 @@ mod tests {
         assert_eq!(probes.check(), None);
         for (failures, state) in [(0, CheckState::Ok), (1, CheckState::Ok), (2, CheckState::Failed)] {
             let result = ProbeResult { failures, detail: "the query does not reach the resolver".into() };
-            probes.0.lock().unwrap().insert("lan0".into(), result);
+            probes.0.lock().insert("lan0".into(), result);
             let check = probes.check().expect("a check");
             assert_eq!(check.state, state, "{failures}: {check:?}");
         }

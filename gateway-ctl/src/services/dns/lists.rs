@@ -1,7 +1,7 @@
 //! Subscribed lists: selection of the wanted ones, and storage of the downloaded ones.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use gateway_core::dns::filter::Lists;
@@ -14,6 +14,7 @@ use gateway_model::kinds::threat_feed::FeedCategory;
 use gateway_model::settings::bootstrap::Dns;
 use gateway_model::{Id, State};
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::reconcile::{Handle, Reason};
@@ -40,7 +41,7 @@ const FAILED: AlertKind = AlertKind::BlocklistUpdateFailed;
 impl ListStore {
     /// Returns the lists whose objects still exist, and drops the others.
     pub fn current(&self, state: &State) -> Lists {
-        let mut lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lists = self.lists.lock();
         let gone: Vec<Id> = lists.ids().filter(|id| !is_there(state, *id)).collect();
         gone.into_iter().for_each(|id| lists.take(id));
         lists.clone()
@@ -50,7 +51,7 @@ impl ListStore {
     /// `updated` tells when one was downloaded.
     pub fn servers(&self, state: &State, updated: impl Fn(Id) -> Option<Timestamp>) -> FeedServers {
         let mut all = FeedServers::default();
-        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut servers = self.servers.lock();
         servers.retain(|id, _| state.threat_feeds.contains(*id));
         for feed in state.threat_feeds.iter().filter(|feed| lists_servers(feed)) {
             if let Some(listed) = servers.get(&feed.meta.id) {
@@ -80,10 +81,10 @@ impl Deliver for ListStore {
             tracing::info!(%id, taken, ignored, line = note.line, reason = %note.reason, "lines of a list were not taken");
         }
         if let Some(servers) = list.servers.take() {
-            self.servers.lock().unwrap_or_else(PoisonError::into_inner).insert(id, servers);
+            self.servers.lock().insert(id, servers);
             self.wake.wake(Reason::Facts);
         }
-        let taken = self.lists.lock().unwrap_or_else(PoisonError::into_inner).put(id, list);
+        let taken = self.lists.lock().put(id, list);
         match taken {
             Ok(()) => self.changed.notify_one(),
             Err(error) => tracing::error!(%id, %error, "ignored a list"),

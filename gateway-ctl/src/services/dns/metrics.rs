@@ -2,6 +2,7 @@
 
 use std::sync::atomic::AtomicU64;
 
+use gateway_dns::resolver::Status as ResolverStatus;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
@@ -64,6 +65,10 @@ fn resolver(registry: &mut Registry, names: &DnsService) {
         "DNS queries and connections dropped unanswered, by reason",
         dropped,
     );
+    sizes(registry, &status);
+}
+
+fn sizes(registry: &mut Registry, status: &ResolverStatus) {
     gauge(registry, "dns_cache_entries", "Entries in the cache of the resolver", size(status.cache.entries));
     gauge(
         registry,

@@ -1,10 +1,10 @@
 //! Other programs at the ports of the resolver.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use gateway_core::health::{PortUse, Protocol};
+use parking_lot::Mutex;
 
 use crate::os::port_use;
 
@@ -25,7 +25,7 @@ struct KnownUses {
 
 impl PortUses {
     pub fn at(&self, protocol: Protocol, port: u16) -> Vec<PortUse> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         if known.at.is_none_or(|at| at.elapsed() > PORT_USES_AGE) {
             *known = KnownUses { at: Some(Instant::now()), uses: BTreeMap::new() };
         }
@@ -49,6 +49,6 @@ mod tests {
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
         let port = socket.local_addr().expect("bound").port();
         assert!(uses.at(Protocol::Udp, port).is_empty(), "own sockets are none of others");
-        assert_eq!(uses.0.lock().unwrap().uses.len(), 1);
+        assert_eq!(uses.0.lock().uses.len(), 1);
     }
 }

@@ -3,17 +3,19 @@
 //! Decision 0043 says why.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gateway_common::wire::Mark;
 use gateway_core::compile::{Compiled, Input};
 use gateway_core::host_egress::{self, HostEgress};
+use gateway_core::indexes::LegId;
 use gateway_core::plan::ProxyLogin;
 use gateway_dns::hooks::{Login, QueryEgress, QueryRoute, Resolvers};
 use gateway_dns::upstream::EgressNames;
 use gateway_model::State;
 use gateway_model::kinds::{DnsForwarder, Proxy};
+use parking_lot::Mutex;
 use zeroize::Zeroizing;
 
 /// Query routes in use. A route keeps its index, and with it its cache partition. Unused routes expire.
@@ -54,7 +56,7 @@ impl QueryRouteTable {
 impl QueryRoutes {
     pub fn of(&self, outgoing: HostEgress, resolvers: Resolvers) -> Arc<QueryRoute> {
         let route = route(outgoing);
-        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut table = self.0.lock();
         let known =
             table.routes.iter_mut().find(|one| one.route.route == route && one.route.resolvers == resolvers);
         if let Some(known) = known {
@@ -73,7 +75,7 @@ impl QueryRoutes {
 
     /// Drops the routes that no client, policy or query has used for some time.
     pub fn expire(&self, now: Instant) {
-        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut table = self.0.lock();
         let QueryRouteTable { routes, retired, .. } = &mut *table;
         routes.retain_mut(|one| {
             if Arc::strong_count(&one.route) > 1 {
@@ -91,7 +93,7 @@ impl QueryRoutes {
 
     #[cfg(test)]
     fn len(&self) -> usize {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).routes.len()
+        self.0.lock().routes.len()
     }
 
     /// Returns the route of a forwarder by its own settings.
@@ -108,8 +110,8 @@ impl QueryRoutes {
         };
         let Some(proxy) = proxy else { return route(outgoing) };
         let leg = match outgoing {
-            HostEgress::Default => 0,
-            HostEgress::Legs(legs) => legs.first().copied().unwrap_or(0),
+            HostEgress::Default => None,
+            HostEgress::Legs(legs) => legs.first().copied(),
             other => return route(other),
         };
         let Some(found) = input.state.find::<Proxy>(proxy) else {
@@ -124,17 +126,17 @@ impl QueryRoutes {
 
 /// Returns the display names of the egresses (tunnels and uplinks).
 pub fn called(state: &State, compiled: &Compiled) -> EgressNames {
-    compiled.legs.by_number.values().map(|leg| (mark(leg.number), Arc::from(leg.name(state)))).collect()
+    compiled.legs.by_number.values().map(|leg| (mark(Some(leg.number)), Arc::from(leg.name(state)))).collect()
 }
 
-fn mark(leg: u8) -> u32 {
-    Mark::OWN.0 | u32::from(leg)
+fn mark(leg: Option<LegId>) -> u32 {
+    Mark::carried_by(LegId::raw(leg)).0
 }
 
 fn route(outgoing: HostEgress) -> QueryEgress {
     match outgoing {
         HostEgress::Default => QueryEgress::Default,
-        HostEgress::Legs(legs) => QueryEgress::Marked(legs.into_iter().map(mark).collect()),
+        HostEgress::Legs(legs) => QueryEgress::Marked(legs.into_iter().map(|leg| mark(Some(leg))).collect()),
         HostEgress::Proxy { address, leg, login } => {
             QueryEgress::Proxy { server: address, mark: mark(leg), user: login.map(credentials) }
         }

@@ -1,7 +1,7 @@
 //! Secondary zones: selection of the wanted ones, and storage of the transferred ones.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use gateway_core::dns::Name;
 use gateway_core::dns::zones::Copy;
@@ -9,6 +9,7 @@ use gateway_dns::transfer::{Deliver, Error, Secondary};
 use gateway_dns::upstream;
 use gateway_model::settings::bootstrap::Dns;
 use gateway_model::{Id, State};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 /// Store of transferred zones that notifies of changes.
@@ -21,7 +22,7 @@ pub struct SecondaryZones {
 impl SecondaryZones {
     /// Returns the transferred zones that still exist, and drops the others.
     pub fn current(&self, state: &State) -> BTreeMap<Id, Copy> {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.held.lock();
         held.retain(|id, _| state.dns_zones.contains(*id));
         held.clone()
     }
@@ -29,7 +30,7 @@ impl SecondaryZones {
 
 impl Deliver for SecondaryZones {
     fn deliver(&self, id: Id, copy: Option<Copy>) {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.held.lock();
         match copy {
             Some(copy) => drop(held.insert(id, copy)),
             None => drop(held.remove(&id)),

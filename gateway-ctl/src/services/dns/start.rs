@@ -1,8 +1,8 @@
 //! Start of the resolver on an engine that has a plan.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
 use gateway_core::dns::domain_set::Key;
@@ -15,6 +15,7 @@ use gateway_dns::serve::kernel_cache::Dataplane;
 use gateway_dns::signing::Signatures;
 use gateway_dns::transfer::Secondaries;
 use gateway_dns::upstream::{Context, Event, Upstreams};
+use parking_lot::Mutex;
 
 use super::clients::Table;
 use super::fqdn::FqdnInstaller;

@@ -4,7 +4,7 @@
 //! A write of filter rules, lists, rewrites or zones builds the filters within the request, under the lock of the task
 //! here, because a user expects queries to follow a rule as soon as its write is answered.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use gateway_core::facts::Facts;
@@ -105,7 +105,7 @@ impl DnsService {
     /// answers use them. Blocks while filters are built.
     pub fn catch_up(&self) {
         let wanted = dns_revision(&self.store.current());
-        let current = lock(&self.followed).as_ref().is_some_and(|followed| followed.dns >= wanted);
+        let current = self.followed.lock().as_ref().is_some_and(|followed| followed.dns >= wanted);
         if !current {
             self.take_over(false);
         }
@@ -114,7 +114,7 @@ impl DnsService {
     /// Takes over the store and the plan. With `again`, builds filters and zones even if neither has changed.
     fn take_over(&self, again: bool) {
         // The lock is held to the end, so that an older state never replaces a newer one.
-        let mut followed = lock(&self.followed);
+        let mut followed = self.followed.lock();
         let inputs = ResolverInputs::of(self.worlds.now());
         self.subscriptions.set_own_networks(inputs.own_networks());
         let (state, facts) = (&inputs.world.state, &inputs.world.facts);
@@ -157,11 +157,6 @@ fn dns_revision(state: &State) -> Revision {
         state.settings.revision(),
     ];
     tables.into_iter().max().unwrap_or_default()
-}
-
-/// Locks a mutex; a panic between two statements leaves its value consistent.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Signs zones again before their signatures expire.

@@ -110,6 +110,8 @@ impl Filter {
 
 #[cfg(test)]
 mod tests {
+    use gateway_core::indexes::LegId;
+
     use super::*;
 
     fn address(text: &str) -> IpAddr {
@@ -136,7 +138,7 @@ mod tests {
             matches!(choice.usual(HostEgress::Default, None).1, Resolvers::Only(_)),
             "the gateway itself, too"
         );
-        for outgoing in [HostEgress::Legs(vec![16]), HostEgress::Blocked("down".into())] {
+        for outgoing in [HostEgress::Legs(vec![LegId::FIRST]), HostEgress::Blocked("down".into())] {
             let reported = choice.usual(outgoing.clone(), Some(address("192.168.1.9")));
             assert_eq!(reported, (outgoing, Resolvers::Usual));
         }

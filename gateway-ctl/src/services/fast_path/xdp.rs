@@ -49,8 +49,9 @@ impl XdpControl {
         XdpControl { xdp, refused: BTreeMap::new() }
     }
 
-    /// Brings the attachments to the state that plan and facts demand.
-    pub fn update(&mut self, plan: &Plan, facts: &Facts) {
+    /// Brings the attachments to the state that plan and facts demand. Captured interfaces have none: a capture would
+    /// not see the packets that XDP forwards.
+    pub fn update(&mut self, plan: &Plan, facts: &Facts, captured: &BTreeSet<String>) {
         let (mut states, mut wanted) = (BTreeMap::new(), Vec::new());
         for (name, attachment) in &plan.attach {
             let mode = plan.xdp.of(name);
@@ -61,6 +62,7 @@ impl XdpControl {
             let obstacle = match facts.links.get(name) {
                 _ if mode == XdpMode::Off => Obstacle::Off,
                 _ if !plan.fast_path => Obstacle::FastPathOff,
+                _ if captured.contains(name) => Obstacle::Captured,
                 None => Obstacle::Absent,
                 Some(link) => {
                     wanted.push(Wanted { name, mode, link, side });

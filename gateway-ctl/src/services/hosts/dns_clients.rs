@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use gateway_core::dns_probe::PROBE_MAC;
 use gateway_dns::hooks::Host;
 use gateway_model::MacAddr;
+use parking_lot::Mutex;
 
 /// Maximum number of hosts that are noted for each interface in a round. More than that ask again.
 const MAX_NOTED: usize = 512;
@@ -36,7 +37,7 @@ impl DnsClients {
         let Some(ingress) = host.ingress.filter(|ingress| is_noted(ingress.mac, ingress.interface)) else {
             return;
         };
-        let Ok(mut noted) = self.0.try_lock() else { return };
+        let Some(mut noted) = self.0.try_lock() else { return };
         let at_interface = noted.entry(ingress.interface).or_default();
         let mac = MacAddr(ingress.mac);
         if at_interface.len() < MAX_NOTED || at_interface.contains_key(&mac) {
@@ -46,7 +47,7 @@ impl DnsClients {
 
     /// Returns the hosts that were noted since the last call.
     pub(super) fn take(&self) -> Vec<DnsClient> {
-        let noted = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let noted = std::mem::take(&mut *self.0.lock());
         let of = |(interface, hosts): (u32, BTreeMap<MacAddr, (u16, IpAddr)>)| {
             hosts.into_iter().map(move |(mac, (vlan, address))| DnsClient { interface, mac, vlan, address })
         };

@@ -12,7 +12,7 @@ use gateway_common::wire::{HostKey, HostTraffic, Mac};
 use gateway_model::MacAddr;
 use tokio::time::{Instant, sleep};
 
-use super::HostInventory;
+use super::inventory::HostInventory;
 use super::lans::Lans;
 use super::rates::{Traffic, between};
 use crate::os::bpf::{Error, InterfaceTap};

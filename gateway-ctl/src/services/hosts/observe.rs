@@ -14,8 +14,8 @@ use gateway_model::{Id, MacAddr, State};
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 
+use super::inventory::{HostInventory, HostList};
 use super::lans::{Lan, Lans};
-use super::{HostInventory, HostList, macs_of_devices};
 use crate::os::multicast_groups::MulticastGroups;
 use crate::os::neighbour::{self, TableEntry};
 use crate::service::Context;
@@ -280,4 +280,9 @@ fn of_lease<'a>(
 
 fn subject(host: &Host) -> String {
     format!("{}%{}", host.mac, host.interface)
+}
+
+/// Returns the MAC addresses of all devices.
+fn macs_of_devices(state: &State) -> BTreeSet<MacAddr> {
+    state.devices.iter().flat_map(|device| device.all_macs()).collect()
 }

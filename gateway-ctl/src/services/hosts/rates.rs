@@ -1,11 +1,12 @@
 //! Rates of hosts, from observations of the counters of their traffic.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use gateway_common::wire::HostTraffic;
 use gateway_model::MacAddr;
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -43,7 +44,7 @@ impl HostRates {
     /// Returns the rate of a host. `None` if it was not measured in the last observation.
     pub fn of(&self, interface: &str, mac: MacAddr) -> Option<HostRate> {
         let host = (interface.to_owned(), mac);
-        let observations = self.lock();
+        let observations = self.0.lock();
         observations.back()?.hosts.get(&host)?;
         let (mut observed, mut sum) = (Duration::ZERO, HostTraffic::default());
         for traffic in observations.iter() {
@@ -60,7 +61,7 @@ impl HostRates {
     }
 
     pub(super) fn note(&self, traffic: Traffic) {
-        let mut observations = self.lock();
+        let mut observations = self.0.lock();
         observations.push_back(traffic);
         while observations.len() > MAX_OBSERVATIONS {
             observations.pop_front();
@@ -69,11 +70,7 @@ impl HostRates {
 
     /// Forgets all rates: none is known now.
     pub(super) fn clear(&self) {
-        self.lock().clear();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Traffic>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().clear();
     }
 }
 

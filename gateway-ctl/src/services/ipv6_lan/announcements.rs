@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::withdrawal;
 use crate::handles::in_memory;
@@ -36,20 +38,20 @@ in_memory!(RouterAnnouncements);
 
 impl RouterAnnouncements {
     pub fn counters(&self) -> AnnouncementCounters {
-        self.lock().counters
+        self.0.lock().counters
     }
 
     pub(super) fn count(&self, add: impl FnOnce(&mut AnnouncementCounters)) {
-        add(&mut self.lock().counters);
+        add(&mut self.0.lock().counters);
     }
 
     pub(super) fn set_farewells(&self, farewells: BTreeMap<u32, Vec<u8>>) {
-        self.lock().farewells = farewells;
+        self.0.lock().farewells = farewells;
     }
 
     /// Ends the use of the gateway as a router, at the end of the daemon. Hosts keep their addresses.
     pub fn end(&self) {
-        let farewells = std::mem::take(&mut self.lock().farewells);
+        let farewells = std::mem::take(&mut self.0.lock().farewells);
         if farewells.is_empty() {
             return;
         }
@@ -62,9 +64,5 @@ impl RouterAnnouncements {
         if let Err(error) = sent {
             tracing::warn!(%error, "failed to withdraw the gateway as an IPv6 router");
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Sent> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

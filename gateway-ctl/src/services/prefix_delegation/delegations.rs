@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use gateway_core::facts::{DelegatedPrefix, Facts};
 use gateway_core::health::{Check, Finding};
 use jiff::Timestamp;
+use parking_lot::Mutex;
 
 use super::stored::{self, StoredLease};
 use crate::handles::Handle;
@@ -47,7 +48,7 @@ impl Handle for Delegations {
 impl Delegations {
     /// Adds the prefixes to the facts.
     pub fn enrich(&self, facts: &mut Facts) {
-        let delegations = self.lock();
+        let delegations = self.0.lock();
         let prefixes = delegations.iter().filter_map(|(uplink, delegation)| {
             let StoredLease { net, preferred_until, valid_until, .. } = *delegation.lease.as_ref()?;
             Some((uplink.clone(), DelegatedPrefix { net, preferred_until, valid_until }))
@@ -58,7 +59,7 @@ impl Delegations {
     /// Returns the health while prefixes are requested.
     pub fn health(&self, worlds: &Worlds) -> Option<Health> {
         let wanted = wanted(&worlds.last());
-        let delegations = self.lock();
+        let delegations = self.0.lock();
         let of = |uplink: &String| delegations.get(uplink).cloned().unwrap_or_default();
         let (mut findings, mut messages) = (Vec::new(), Vec::new());
         for uplink in &wanted {
@@ -76,11 +77,11 @@ impl Delegations {
     }
 
     pub(super) fn lease(&self, uplink: &str) -> Option<StoredLease> {
-        self.lock().get(uplink).and_then(|delegation| delegation.lease.clone())
+        self.0.lock().get(uplink).and_then(|delegation| delegation.lease.clone())
     }
 
     pub(super) fn leases(&self) -> BTreeMap<String, StoredLease> {
-        let delegations = self.lock();
+        let delegations = self.0.lock();
         let leases = delegations
             .iter()
             .filter_map(|(uplink, delegation)| Some((uplink.clone(), delegation.lease.clone()?)));
@@ -88,15 +89,11 @@ impl Delegations {
     }
 
     pub(super) fn set_lease(&self, uplink: &str, lease: Option<StoredLease>) {
-        self.lock().entry(uplink.to_owned()).or_default().lease = lease;
+        self.0.lock().entry(uplink.to_owned()).or_default().lease = lease;
     }
 
     pub(super) fn set_failure(&self, uplink: &str, failure: Option<String>) {
-        self.lock().entry(uplink.to_owned()).or_default().failure = failure;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, UplinkDelegation>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().entry(uplink.to_owned()).or_default().failure = failure;
     }
 }
 

@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use gateway_common::wire::Mark;
+use gateway_core::indexes::LegId;
 use gateway_core::plan::ProxyLogin;
 use gateway_model::kinds::proxy::{ProxyCheck, ProxyCheckType};
 use gateway_outbound::KernelSockets;
@@ -19,7 +20,7 @@ pub struct ProbeParameters {
     pub address: SocketAddr,
     pub login: Option<ProxyLogin>,
     /// Leg to the proxy; 0 is the default route.
-    pub leg: u8,
+    pub leg: Option<LegId>,
     /// Request to probe UDP relaying as well.
     pub udp: bool,
     pub check: ProxyCheck,
@@ -61,7 +62,7 @@ async fn enter(question: &ProbeParameters) -> Result<TcpStream, String> {
         let login = question.login.as_ref()?;
         Some(Credentials { username: &login.username, password: secrets::open(&login.password).await })
     };
-    let mark = Mark::carried_by(question.leg).0;
+    let mark = Mark::carried_by(LegId::raw(question.leg)).0;
     let entered = gateway_outbound::open(&KernelSockets::PATIENT, question.address, mark, login).await;
     entered.map_err(|error| error.to_string())
 }
@@ -164,7 +165,8 @@ mod tests {
         drop(listener);
         let password = Secret::sealed("sealed", Arc::new(NoSecrets));
         let login = Some(ProxyLogin { username: "u".into(), password: password.clone() });
-        let question = ProbeParameters { address, login, leg: 0, udp: false, check: ProxyCheck::default() };
+        let question =
+            ProbeParameters { address, login, leg: None, udp: false, check: ProxyCheck::default() };
         assert!(probe(&question).await.is_err());
         assert!(!password.is_opened());
     }

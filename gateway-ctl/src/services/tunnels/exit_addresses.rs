@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use gateway_core::leak_check::ExitAnswers;
 use gateway_model::Id;
 use gateway_model::kinds::tunnel_health::{TunnelLive, TunnelStatus};
+use parking_lot::Mutex;
 
 use crate::handles::in_memory;
 
@@ -19,7 +20,7 @@ in_memory!(ExitAddresses);
 impl ExitAddresses {
     /// Reports the answers of a leak check. Of a tunnel with both families, the IPv4 address counts.
     pub fn report(&self, answers: &ExitAnswers) {
-        let mut addresses = self.lock();
+        let mut addresses = self.0.lock();
         for (query, answer) in answers {
             let (Some(tunnel), Ok(address)) = (query.tunnel, answer) else { continue };
             let known = addresses.entry(tunnel).or_insert(*address);
@@ -32,21 +33,19 @@ impl ExitAddresses {
     /// Adds the reported address of a tunnel to its state. Without a new one, the last one counts until the state of
     /// the tunnel or its endpoint changes.
     pub(super) fn add_to(&self, tunnel: Id, live: &mut TunnelLive, before: Option<&TunnelLive>) {
-        let reported = self.lock().remove(&tunnel);
+        let reported = self.0.lock().remove(&tunnel);
         let is_same = |before: &&TunnelLive| {
             (before.last_change, before.endpoint_ip) == (live.last_change, live.endpoint_ip)
         };
         let last = || before.filter(is_same).and_then(|before| before.exit_ip);
         live.exit_ip = reported.or_else(last).filter(|_| live.status == TunnelStatus::Up);
     }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Id, IpAddr>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use gateway_core::indexes::LegId;
+
     use gateway_core::leak_check::ExitQuery;
     use jiff::Timestamp;
 
@@ -62,7 +61,13 @@ mod tests {
     fn report(exits: &ExitAddresses, source: &str, answer: Result<IpAddr, String>) {
         let source = source.parse().expect("an address");
         let egress = "a".to_owned();
-        let query = ExitQuery { leg: 16, interface: egress.clone(), egress, source, tunnel: Some(tunnel()) };
+        let query = ExitQuery {
+            leg: LegId::FIRST,
+            interface: egress.clone(),
+            egress,
+            source,
+            tunnel: Some(tunnel()),
+        };
         exits.report(&[(query, answer)].into());
     }
 

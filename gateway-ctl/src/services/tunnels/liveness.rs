@@ -11,8 +11,7 @@ use gateway_model::kinds::tunnel_health::{Health, TunnelStatus};
 use gateway_model::{Id, Tunnel};
 use ipnet::IpNet;
 
-use super::HealthVerdict;
-use super::health::ERROR;
+use super::health::{ERROR, HealthVerdict};
 use super::probes::source;
 use crate::os::openvpn::{Stage, Status};
 use crate::os::wireguard::DeviceStatus;

@@ -8,7 +8,7 @@ use gateway_model::Tunnel;
 use gateway_model::kinds::tunnel_health::{Health, TunnelLive, TunnelStatus};
 use jiff::Timestamp;
 
-use super::HealthVerdict;
+use super::health::HealthVerdict;
 use crate::os::openvpn::{Stage, Status};
 
 /// Number of failed attempts after which the state is an error instead of a delay.

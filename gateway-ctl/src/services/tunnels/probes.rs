@@ -12,7 +12,7 @@ use gateway_model::{Id, Tunnel};
 use ipnet::IpNet;
 use tokio::sync::mpsc;
 
-use super::HealthVerdict;
+use super::health::HealthVerdict;
 use crate::random;
 use crate::services::probe;
 use gateway_outbound::SocketBinding;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use gateway_core::facts::Facts;
+use gateway_core::indexes::LegId;
 use gateway_core::state_machines::wan_manager::{Decision, FAILBACK_DELAY, HOLD_DOWN, Reason};
 use jiff::Timestamp;
 
@@ -17,8 +18,8 @@ pub fn describe(
     applies: bool,
     time: Timestamp,
 ) -> UplinkDecision {
-    let line = |number: Option<u8>| lines.values().find(|line| Some(line.number) == number);
-    let name = |number: Option<u8>| line(number).map(|line| line.name().to_owned());
+    let line = |number: Option<LegId>| lines.values().find(|line| Some(line.number) == number);
+    let name = |number: Option<LegId>| line(number).map(|line| line.name().to_owned());
     let evidence = |number| line(number).map(|line| line.evidence(facts)).unwrap_or_default();
     let (from, to) = (name(decision.from), name(decision.to));
     let about = to.as_deref().or(from.as_deref()).unwrap_or("none").to_owned();

@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use gateway_common::wire::Mark;
 use gateway_core::facts::Facts;
+use gateway_core::indexes::LegId;
 use gateway_core::state_machines::uplink_health::{Outcome, Round, UplinkHealth};
 use gateway_model::settings::uplink::{Probe, Wan};
 use gateway_outbound::SocketBinding;
@@ -31,7 +32,7 @@ pub struct RoundOutcomes {
 pub struct Line {
     pub wan: Wan,
     /// Number of its leg.
-    pub number: u8,
+    pub number: LegId,
     pub health: UplinkHealth,
     targets: Arc<Vec<Target>>,
     outcomes: Vec<Outcome>,
@@ -39,7 +40,7 @@ pub struct Line {
 }
 
 impl Line {
-    pub fn new(wan: Wan, number: u8, now: Duration) -> Line {
+    pub fn new(wan: Wan, number: LegId, now: Duration) -> Line {
         let parse = |text: &String| Target::parse(wan.probe.method, text);
         let targets = Arc::new(wan.probe.targets.iter().filter_map(parse).collect());
         Line { wan, number, health: UplinkHealth::new(now), targets, outcomes: Vec::new(), checked_at: None }
@@ -66,7 +67,7 @@ impl Line {
             let binding = SocketBinding {
                 interface: interface.clone(),
                 source: None,
-                mark: Mark::carried_by(number).0,
+                mark: Mark::carried_by(number.get()).0,
             };
             let outcomes = join_all(targets.iter().map(|target| target.probe(&binding, limit))).await;
             // Without a receiver, the service has ended.

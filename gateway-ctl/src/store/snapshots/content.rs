@@ -13,8 +13,8 @@ use redb::{ReadableTable, WriteTransaction};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::store::SCHEMA;
 use crate::store::error::Error;
+use crate::store::migrate::SCHEMA;
 use crate::store::schema::{APPLIED, META, META_TEXT, Rows, SETTINGS, meta, rows};
 
 /// Maximum length of the content, in bytes. No configuration is larger; a larger document is damaged.

@@ -1,10 +1,9 @@
 //! Changes with a snapshot of the state before them, and the snapshots of a store.
 
-use std::sync::{MutexGuard, PoisonError};
-
 use gateway_model::State;
 use gateway_model::bulk_edit::undo::ChangeSet;
 use jiff::Timestamp;
+use parking_lot::MutexGuard;
 
 use super::content::{self, Content};
 use super::guarded::Guarded;
@@ -128,7 +127,7 @@ impl Store {
     pub fn snapshot(&self, name: &str) -> Result<Option<(Snapshot, State)>, Error> {
         let (txn, sealing) = {
             // A change of the passphrase holds this lock until the file and the sealing are both new.
-            let _held = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+            let _held = self.writer.lock();
             (self.db.begin_read().map_err(Error::at("read a snapshot"))?, self.sealing.load_full())
         };
         let infos = txn.open_table(SNAPSHOTS).map_err(Error::at("read a snapshot"))?;
@@ -146,7 +145,7 @@ impl Store {
 
     pub(in crate::store) fn guarded(&self) -> MutexGuard<'_, Guarded> {
         // The guarded data is a copy of the file, and changes only after it.
-        self.guarded.lock().unwrap_or_else(PoisonError::into_inner)
+        self.guarded.lock()
     }
 }
 

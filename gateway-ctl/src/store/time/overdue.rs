@@ -1,6 +1,5 @@
 //! End of expired objects, and storage of the time.
 
-use std::sync::PoisonError;
 use std::time::Duration;
 
 use gateway_model::ending::Overdue;
@@ -26,7 +25,7 @@ impl Store {
         let clock = self.clock.as_ref();
         let behind = clock.behind();
         let (uncertain, due) = {
-            let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            let kept = self.kept.lock();
             let rebooted = kept.other_boot && !clock.is_synchronised();
             let boot = clock.boot();
             let due = kept.at.is_none_or(|at| boot.saturating_sub(at) >= KEEP_INTERVAL);
@@ -44,7 +43,7 @@ impl Store {
         if due || behind.is_some() {
             self.keep_time()?;
         }
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).other_boot = false;
+        self.kept.lock().other_boot = false;
         Ok(ended)
     }
 
@@ -84,12 +83,12 @@ impl Store {
     /// Stores the current time. It does not change the configuration, so it has no audit entry. Blocks on the disk.
     pub fn keep_time(&self) -> Result<(), Error> {
         if let Some(high) = self.clock.high_time() {
-            let _held = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+            let _held = self.writer.lock();
             let txn = self.db.begin_write().map_err(Error::at("begin to write"))?;
             put(&txn, &high)?;
             txn.commit().map_err(Error::at("commit"))?;
         }
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).at = Some(self.clock.boot());
+        self.kept.lock().at = Some(self.clock.boot());
         Ok(())
     }
 }

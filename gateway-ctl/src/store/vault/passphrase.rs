@@ -50,11 +50,8 @@ pub fn start(db: &Database, folder: &Path) -> Result<PassphraseSearch, Error> {
     if mode == Some(SecretsMode::Plain) {
         // Left behind by a daemon that was killed while it removed the passphrase.
         forget(folder);
-        return Ok(PassphraseSearch {
-            sealing: SecretStorage { mode: SecretsMode::Plain, vault: None, lost },
-            seal_now: false,
-            write: false,
-        });
+        let sealing = SecretStorage { mode: SecretsMode::Plain, vault: None, lost };
+        return Ok(PassphraseSearch { sealing, seal_now: false, write: false });
     }
     let beside = read(&path);
     let started = |passphrase, mode, lost, write| PassphraseSearch {
@@ -76,11 +73,8 @@ pub fn start(db: &Database, folder: &Path) -> Result<PassphraseSearch, Error> {
         (None, None, Some(SecretsMode::Own)) => {
             tracing::error!("secrets passphrase is lost: secrets stay locked until it is set again");
             let vault = Some(Arc::new(Vault::locked()));
-            PassphraseSearch {
-                sealing: SecretStorage { mode: SecretsMode::Own, vault, lost },
-                seal_now: false,
-                write: false,
-            }
+            let sealing = SecretStorage { mode: SecretsMode::Own, vault, lost };
+            PassphraseSearch { sealing, seal_now: false, write: false }
         }
         (None, None, Some(mode)) => {
             tracing::error!("both copies of the passphrase are lost: sealed secrets cannot be opened");

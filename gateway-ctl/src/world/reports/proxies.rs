@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use gateway_core::facts::{Facts, ProxyFact};
+use gateway_core::indexes::LegId;
 use gateway_model::Id;
 use gateway_model::kinds::proxy::ProxyLive;
 
@@ -11,7 +12,7 @@ use gateway_model::kinds::proxy::ProxyLive;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProxyStates {
     pub proxies: BTreeMap<Id, ProxyLive>,
-    pub(crate) facts: BTreeMap<String, BTreeMap<u8, ProxyFact>>,
+    pub(crate) facts: BTreeMap<String, BTreeMap<Option<LegId>, ProxyFact>>,
     pub(crate) addresses: BTreeMap<String, SocketAddr>,
 }
 

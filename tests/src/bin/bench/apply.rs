@@ -128,11 +128,7 @@ fn rules(round: usize) -> Result<String> {
 fn world() -> (Network, Facts) {
     let network = Network {
         lan: vec!["lan0".to_owned()],
-        uplinks: vec![UplinkSettings {
-            number: 1,
-            interface: "wan0".to_owned(),
-            ..UplinkSettings::default()
-        }],
+        uplinks: vec![UplinkSettings { interface: "wan0".to_owned(), ..UplinkSettings::default() }],
         sample_every: 0,
         fast_path: false,
         xdp: Default::default(),

@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use gateway_common::guard::DISABLED_LEG;
 use gateway_common::leg_selection::spread;
 use gateway_common::wire::*;
+use gateway_core::indexes::LegId;
 use gateway_core::plan::{Dataplane, DomainRule};
 use gateway_model::kinds::policy_source::DomainPattern;
 use gateway_tests::bpf_run::admit_all;
@@ -131,9 +132,12 @@ fn locals() -> impl Strategy<Value = BTreeMap<IpNet, LocalValue>> {
 }
 
 /// Returns legs that have an address of another leg, too.
-fn shared_addresses() -> impl Strategy<Value = BTreeSet<(u8, IpAddr)>> {
-    let shared = (0u8..20, any::<bool>(), any::<u8>(), any::<u8>());
-    btree_set(shared.prop_map(|(leg, ipv6, a, b)| (leg, address(ipv6, a, b))), 0..8)
+fn shared_addresses() -> impl Strategy<Value = BTreeSet<(LegId, IpAddr)>> {
+    let shared = (1u8..20, any::<bool>(), any::<u8>(), any::<u8>());
+    btree_set(
+        shared.prop_map(|(leg, ipv6, a, b)| (LegId::new(leg).expect("a leg"), address(ipv6, a, b))),
+        0..8,
+    )
 }
 
 fn interfaces() -> impl Strategy<Value = BTreeMap<InterfaceKey, InterfaceValue>> {

@@ -1,22 +1,21 @@
 // What raises alerts, in words, when it did last, and where alerts are sent.
 
-import { useMemo, useState } from 'react'
+import { useMemo } from 'react'
 import { call, client, type Schemas } from '@/api/client'
 import { isSupported } from '@/api/operations'
 import { useGet } from '@/api/query'
 import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
-import { FieldList } from '@/components/form-fields'
 import { LoadedSection } from '@/components/section'
 import { StateWord } from '@/components/state'
 import { Table } from '@/components/table'
 import { TwoLines } from '@/components/two-lines'
-import { useAction, useFormAction } from '@/components/action'
-import { ActionForm } from '@/components/action-form'
+import { useAction } from '@/components/action'
 import { Age } from '@/components/time'
 import { useText } from '@/text'
 import { formatAge } from '@/text/format'
 import { lastOf } from './alert-groups'
+import { WebhookSection } from './alert-webhook'
 
 type Rule = Schemas['AlertRule']
 
@@ -35,18 +34,8 @@ export default function AlertRules() {
       <LoadedSection title={t.rules} query={rules} lines={8}>
         {(all) => <Rules rules={all} />}
       </LoadedSection>
-      {isSupported('POST /alerts/webhook/test') ? <Receiver /> : null}
+      {isSupported('POST /alerts/webhook/test') ? <WebhookSection /> : null}
     </Page>
-  )
-}
-
-function Receiver() {
-  const t = useText().activity.alerts
-  const webhook = useGet('/alerts/webhook', {}, { every: false })
-  return (
-    <LoadedSection title={t.webhook} hint={t.webhookHint} query={webhook}>
-      {(value) => <Webhook webhook={value} />}
-    </LoadedSection>
   )
 }
 
@@ -121,68 +110,5 @@ function RuleWords({ rule }: { rule: Rule }) {
     <TwoLines second={said.filter(Boolean).join(' ')}>
       <span className="med">{name}</span>
     </TwoLines>
-  )
-}
-
-const FORMATS = ['json', 'ntfy', 'slack', 'alertmanager']
-const choicesOf = (words: string[]) => words.map((word) => [word, word] as const)
-
-/** What is sent of the receiver as it was read. */
-function sentOf(read: Schemas['AlertWebhook']) {
-  const { enabled, url, format, min_severity, timeout_sec, retries } = read
-  return { enabled, url, format, min_severity, timeout_sec, retries }
-}
-
-function Webhook({ webhook }: { webhook: Schemas['AlertWebhook'] }) {
-  const text = useText()
-  const t = text.activity.alerts
-  const [value, setValue] = useState(webhook)
-  const [secret, setSecret] = useState('')
-  const save = useFormAction(
-    () =>
-      call(
-        client.PUT('/alerts/webhook', {
-          params: { header: {} },
-          body: { ...sentOf(value), ...(secret ? { secret } : {}) },
-        }),
-      ),
-    () => {
-      setSecret('')
-      return text.common.saved
-    },
-  )
-  const change = (field: string, next: unknown) =>
-    field === 'secret' ? setSecret(next as string) : setValue((before) => ({ ...before, [field]: next }))
-  return (
-    <ActionForm
-      className="form form--2"
-      of={save}
-      onSubmit={() => save.run()}
-      word={text.common.save}
-      needs="operator"
-    >
-      <FieldList
-        draft={{ value: { ...value, secret }, set: change }}
-        error={(path) => save.of(path)}
-        fields={[
-          { field: 'url', label: t.url, input: { type: 'url' } },
-          {
-            field: 'secret',
-            kind: 'secret',
-            label: t.secret,
-            hint: webhook.has_secret ? t.secretKept : undefined,
-            input: { autoComplete: 'off' },
-          },
-          { field: 'format', kind: 'choice', label: t.format, options: choicesOf(FORMATS) },
-          {
-            field: 'min_severity',
-            kind: 'choice',
-            label: t.minSeverity,
-            options: Object.entries(text.alerts.severities),
-          },
-          { field: 'enabled', kind: 'check', label: t.enabled },
-        ]}
-      />
-    </ActionForm>
   )
 }

@@ -27,6 +27,7 @@ import { DeviceHosts } from './device-hosts'
 import { allDevices, DeviceForm } from './device-form'
 import { DeviceReservation } from './device-reservation'
 import { DeviceRules } from './device-rules'
+import { DeviceServices } from './device-services'
 
 type Device = Schemas['Device']
 
@@ -73,6 +74,7 @@ function Page({ stored }: { stored: Stored<Device> }) {
         </>
       ) : tab === 'dns' ? (
         <>
+          <DeviceServices device={device} />
           <DeviceRules device={device} />
           <DeviceDns device={device} />
         </>

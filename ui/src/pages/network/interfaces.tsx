@@ -13,6 +13,7 @@ import { StateWord } from '@/components/state'
 import { Table } from '@/components/table'
 import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
+import { AccessPoint } from './access-point'
 
 type Interface = Schemas['Interface']
 
@@ -48,17 +49,22 @@ export default function Interfaces() {
       >
         {(all) => <List interfaces={all.filter((each) => search.up === undefined || each.up)} />}
       </LoadedSection>
+      <AccessPoint lans={namesOf(interfaces.data?.data ?? [], 'lan')} />
       {isSupported('GET /services') ? <Programs /> : null}
     </Page>
   )
 }
 
+/** The names of interfaces with a role. */
+function namesOf(interfaces: readonly Interface[], role: Interface['role']): string[] {
+  return interfaces.filter((each) => each.role === role).map((each) => each.name)
+}
+
 function Sentence({ interfaces }: { interfaces: Interface[] }) {
   const words = useText().network.interfaces
   const up = interfaces.filter((each) => each.up).length
-  const named = (role: string) => interfaces.filter((each) => each.role === role).map((each) => each.name)
-  const uplinks = named('uplink')
-  const lans = named('lan')
+  const uplinks = namesOf(interfaces, 'uplink')
+  const lans = namesOf(interfaces, 'lan')
   const [counted, are] = words.answer(up, interfaces.length)
   return (
     <>

@@ -42,6 +42,9 @@ export const alerts: Text['alerts'] = {
   returns: (time) => `Kehrt es innerhalb von ${time} wieder, ist es derselbe Alarm.`,
   scoped: (devices, groups) =>
     `Nur für ${[devices > 0 ? `${devices} Geräte` : '', groups > 0 ? `${groups} Gruppen` : ''].filter(Boolean).join(' und ')}.`,
+  test: 'Probe senden',
+  delivered: (ms) => `Zugestellt in ${ms} ms.`,
+  notDelivered: (error) => `Nicht zugestellt: ${error}`,
   severities: { info: 'Hinweis', warning: 'Warnung', critical: 'Kritisch' },
   kinds: {
     tunnel_down: ['Tunnel ausgefallen', () => 'Ein Tunnel, der stehen soll, steht nicht.'],

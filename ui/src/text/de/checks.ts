@@ -148,6 +148,10 @@ export const checks: Record<CheckCode, CheckText> = {
     message: (p) => ['das Ziel der Sicherungen ist nicht erreichbar: ', english(p, 'error')],
     remedy: texts('das Ziel unter System, Sicherungen berichtigen'),
   },
+  alerts_not_delivered: {
+    message: (p) => [`Alarme erreichen den Empfänger ${p.text('receiver')} nicht: `, english(p, 'error')],
+    remedy: texts('den Empfänger unter Aktivität, Alarme berichtigen'),
+  },
   drift: {
     message: (p) => ['der Kernel weicht vom Plan ab: ', english(p, 'reason')],
     remedy: texts(

@@ -124,6 +124,20 @@ export const devices: Text['devices'] = {
     noRules: 'Keine Regel gilt nur für dieses Gerät.',
     addRule: 'Regel hinzufügen',
   },
+  services: {
+    title: 'Dienste und sichere Suche',
+    hint: 'Jeder Schalter ist eine Filterregel für dieses Gerät; die Listen zeigen sie auch.',
+    blocked: 'Dieses Gerät fernhalten von',
+    limits:
+      'Nach Namen, für Geräte, die diesen Resolver fragen. Eine App, die sich über eine Adresse oder einen eigenen Resolver verbindet, hält das nicht ab: Die Seite Privatsphäre sperrt solche Resolver.',
+    everyone: 'für alle Geräte, durch eine Regel ohne Geräte',
+    partly: 'zum Teil: Einige der Regeln fehlen oder sind aus',
+    names: { search: 'Sichere Suche', youtube_restricted: 'YouTube im eingeschränkten Modus' },
+    hints: {
+      search: 'Google, Bing, DuckDuckGo und Pixabay antworten mit gefilterten Ergebnissen.',
+      youtube_restricted: 'ohne das, was YouTube für nicht jugendfrei hält',
+    },
+  },
   reservation: {
     hint: 'Der DHCP-Server gibt diese Adresse keinem anderen Gerät.',
     forMac: (mac) => `für ${mac}`,

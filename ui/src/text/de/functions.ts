@@ -6,6 +6,7 @@ export const functions: Text['functions'] = {
   backup: 'Sicherungen',
   backups: 'Sicherungen',
   bridge_changes: 'Bridges',
+  captures: 'Paketmitschnitte',
   commit_confirm: 'Bestätigung von Änderungen',
   conntrack: 'Verbindungstabelle',
   dataplane: 'Paketprogramme',

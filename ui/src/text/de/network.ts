@@ -230,6 +230,18 @@ export const network: Text['network'] = {
     },
   },
 
+  accessPoint: {
+    title: 'Netz eines Access Points',
+    hint: 'gilt ab dem nächsten Start; den Access Point selbst betreibt hostapd oder das System',
+    waiting: 'Diese Einstellung gilt erst nach dem nächsten Start des Dienstes.',
+    none: 'keine',
+    fields: {
+      interface: ['Schnittstelle', 'eine Schnittstelle des LAN'],
+      subnet: ['Subnetz', 'etwa 10.9.0.0/24'],
+      ip: ['Adresse des Gateways', 'im Subnetz'],
+    },
+  },
+
   ipv6: {
     question: 'Hat das LAN IPv6?',
     off: 'IPv6 ist im LAN aus: Hosts bekommen von diesem Gateway kein Präfix.',

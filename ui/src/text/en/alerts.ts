@@ -54,6 +54,9 @@ export const alerts = {
   returns: (time: string) => `If it returns within ${time}, it is the same alert.`,
   scoped: (devices: number, groups: number) =>
     `Only for ${[devices > 0 ? `${devices} devices` : '', groups > 0 ? `${groups} groups` : ''].filter(Boolean).join(' and ')}.`,
+  test: 'Send a test',
+  delivered: (ms: number) => `Delivered in ${ms} ms.`,
+  notDelivered: (error: string) => `Not delivered: ${error}`,
   severities: { info: 'Info', warning: 'Warning', critical: 'Critical' } satisfies Record<
     Schemas['AlertWebhook']['min_severity'],
     string

@@ -139,6 +139,23 @@ export const devices = {
     noRules: 'No rule is for this device alone.',
     addRule: 'Add a rule',
   },
+  services: {
+    title: 'Services and safe search',
+    hint: 'Each switch is a filter rule for this device, which the lists show as well.',
+    blocked: 'Keep this device from',
+    limits:
+      'By name, for devices that ask this resolver. An app that connects by address, or by a resolver of its own, is not kept off: the page Privacy blocks such resolvers.',
+    everyone: 'for all devices, by a rule without devices',
+    partly: 'in part: some of its rules are missing or off',
+    names: { search: 'Safe search', youtube_restricted: 'YouTube in restricted mode' } as Record<
+      string,
+      string
+    >,
+    hints: {
+      search: 'Google, Bing, DuckDuckGo and Pixabay answer with filtered results.',
+      youtube_restricted: 'without what YouTube holds to be for adults',
+    } as Record<string, string>,
+  },
   reservation: {
     hint: 'The DHCP server gives this address to no other device.',
     forMac: (mac: string) => `for ${mac}`,

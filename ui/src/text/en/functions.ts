@@ -5,6 +5,7 @@ export const functions = {
   backup: 'Backups',
   backups: 'Backups',
   bridge_changes: 'Bridges',
+  captures: 'Packet captures',
   commit_confirm: 'Confirmation of changes',
   conntrack: 'Connection table',
   dataplane: 'Packet programs',

@@ -246,6 +246,18 @@ export const network = {
     } satisfies Record<string, string | Pair>,
   },
 
+  accessPoint: {
+    title: 'Network of an access point',
+    hint: 'takes effect at the next start; hostapd or the system runs the access point itself',
+    waiting: 'This setting waits for the next start of the daemon.',
+    none: 'none',
+    fields: {
+      interface: ['Interface', 'an interface of the LAN'],
+      subnet: ['Subnet', 'such as 10.9.0.0/24'],
+      ip: ['Address of the gateway', 'inside of the subnet'],
+    } satisfies Record<string, string | Pair>,
+  },
+
   ipv6: {
     question: 'Does the LAN have IPv6?',
     off: 'IPv6 is off on the LAN: hosts get no prefix from this gateway.',

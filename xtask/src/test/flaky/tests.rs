@@ -132,9 +132,17 @@ impl Fixture {
     /// Runs the program as a suite, and its failed tests again. Returns the report and the tests that ran again.
     fn suite(&self, name: &'static str, variables: &[&str], arguments: &[&str]) -> (Report, Vec<String>) {
         let start = Instant::now();
-        let Outcome { counts, failures, is_complete, problem } = self.run(variables, arguments);
+        let Outcome { counts, failures, is_complete, problem, .. } = self.run(variables, arguments);
         let mut report = Report::default();
-        report.add(Row { name, counts, time: start.elapsed(), failures, is_complete, problem });
+        report.add(Row {
+            name,
+            counts,
+            time: start.elapsed(),
+            processor: None,
+            failures,
+            is_complete,
+            problem,
+        });
         let mut again = Vec::new();
         excuse(&mut report, &self.folder.join("output"), |_, test| {
             again.push(test.to_owned());

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::io;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine;
@@ -16,6 +16,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http2::Builder;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -40,14 +41,14 @@ struct ActiveRequest<'a>(&'a Mutex<Activity>);
 
 impl<'a> ActiveRequest<'a> {
     fn new(activity: &'a Mutex<Activity>) -> ActiveRequest<'a> {
-        activity.lock().unwrap_or_else(PoisonError::into_inner).busy += 1;
+        activity.lock().busy += 1;
         ActiveRequest(activity)
     }
 }
 
 impl Drop for ActiveRequest<'_> {
     fn drop(&mut self) {
-        let mut activity = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut activity = self.0.lock();
         *activity = Activity { last: Instant::now(), busy: activity.busy - 1 };
     }
 }
@@ -78,7 +79,7 @@ where
             done = connection.as_mut() => return done.map_err(io::Error::other),
             () = sleep_until(until) => {
                 let (last, busy) = {
-                    let activity = activity.lock().unwrap_or_else(PoisonError::into_inner);
+                    let activity = activity.lock();
                     (activity.last, activity.busy)
                 };
                 let now = Instant::now();

@@ -2,13 +2,14 @@
 //! the same time.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use gateway_common::wire::{
     DnsCacheKey, DnsCacheValue, DnsHit, FilterAnswer, FilterBucket, FilterClient, FilterClientKey, FilterHit,
 };
 use gateway_core::dns::{Action, Cause};
+use parking_lot::Mutex;
 
 use super::entry::{CachePolicy, EntryLifetime, key, value};
 use super::{AdmissionFilter, CacheCandidate, Dataplane, KernelCache, MAX_LIFETIME, monotonic, span};
@@ -36,19 +37,19 @@ struct Simulation(Arc<Mutex<SimulationResult>>);
 
 impl Dataplane for Simulation {
     fn set_epoch(&self, epoch: u64) {
-        self.0.lock().expect("whole").epoch = epoch;
+        self.0.lock().epoch = epoch;
     }
 
     fn put(&self, key: &DnsCacheKey, value: &DnsCacheValue) {
-        self.0.lock().expect("whole").answers.insert(*key, *value);
+        self.0.lock().answers.insert(*key, *value);
     }
 
     fn remove(&self, keys: &[DnsCacheKey]) {
-        self.0.lock().expect("whole").answers.retain(|key, _| !keys.contains(key));
+        self.0.lock().answers.retain(|key, _| !keys.contains(key));
     }
 
     fn take_hits(&self, tell: &mut dyn FnMut(DnsHit)) {
-        self.0.lock().expect("whole").given.drain(..).for_each(tell);
+        self.0.lock().given.drain(..).for_each(tell);
     }
 
     fn put_table(&self, _: &[FilterBucket], _: &[(u32, FilterAnswer)]) -> std::io::Result<()> {
@@ -65,7 +66,7 @@ impl Dataplane for Simulation {
 impl Simulation {
     /// Answers a query from the map, like the BPF program.
     fn answer(&self, message: &[u8], now: u64) -> Option<Vec<u8>> {
-        let mut played = self.0.lock().expect("whole");
+        let mut played = self.0.lock();
         let value = *played.answers.get(&key(&client_address().into(), server(), INTERFACE, message)?)?;
         if value.epoch != played.epoch || now >= value.until {
             return None;
@@ -82,7 +83,7 @@ impl Simulation {
     }
 
     fn len(&self) -> usize {
-        self.0.lock().expect("whole").answers.len()
+        self.0.lock().answers.len()
     }
 }
 
@@ -227,7 +228,7 @@ async fn kernel_hits_are_logged() {
     assert_eq!(rows.len(), 5);
     assert!(rows.iter().all(|row| row.client.as_ref().is_some_and(|who| who.address == client_address())));
     // A hit of an unknown entry counts as a lost record.
-    stage.play.0.lock().expect("whole").given.push(DnsHit { id: 99 << 16, time: 0 });
+    stage.play.0.lock().given.push(DnsHit { id: 99 << 16, time: 0 });
     stage.kernel_cache.collect();
     stage.log.today();
     assert_eq!(stage.log.lost(), 1);

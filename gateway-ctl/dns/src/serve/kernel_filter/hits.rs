@@ -47,10 +47,7 @@ impl Shared {
             }
             let time = Timestamp::from_nanosecond(i128::from(boot.saturating_add_unsigned(hit.time)));
             let now = Now { wall: time.unwrap_or_default(), ..now };
-            let length = usize::from(hit.query.length).min(hit.query.question.len());
-            message.clear();
-            message.extend_from_slice(&[0; MESSAGE_ID]);
-            message.extend_from_slice(&hit.query.question[..length]);
+            write_query(&mut message, hit);
             // The kernel answers well-formed queries only, and each client is in the map.
             let (Ok(request), Some(client)) = (Request::read(&message), clients.get(&host_of(hit))) else {
                 writer.lose();
@@ -73,18 +70,36 @@ impl Shared {
                         continue;
                     };
                     write_sent(&mut decided, &message, &request, sent);
-                    let refused = sent.head[1] & 0xf == rcode::REFUSED as u8;
-                    Trace::new(if refused { Status::Refused } else { Status::Blocked })
+                    Trace::new(status_of(sent))
                 }
             };
             let (time, elapsed, transport) = (now.wall, Duration::ZERO, Transport::Udp);
-            let (trace, message) = (&trace, &decided);
-            writer.write(&QueryRecord { time, elapsed, from, client, transport, trace, message });
+            writer.write(&QueryRecord {
+                time,
+                elapsed,
+                from,
+                client,
+                transport,
+                trace: &trace,
+                message: &decided,
+            });
         }
         drop(writer);
         self.kernel_filter.hits.fetch_add(hits.len() as u64, Ordering::Relaxed);
         hits.len()
     }
+}
+
+/// Writes the query as the client sent it, without its ID.
+fn write_query(message: &mut Vec<u8>, hit: &FilterHit) {
+    let length = usize::from(hit.query.length).min(hit.query.question.len());
+    message.clear();
+    message.extend_from_slice(&[0; MESSAGE_ID]);
+    message.extend_from_slice(&hit.query.question[..length]);
+}
+
+fn status_of(sent: &FilterAnswer) -> Status {
+    if sent.head[1] & 0xf == rcode::REFUSED as u8 { Status::Refused } else { Status::Blocked }
 }
 
 /// Returns the flags and counts of an answer to a query. RD and CD are those of the query.

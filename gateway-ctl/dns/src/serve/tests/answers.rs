@@ -66,7 +66,7 @@ async fn unfiltered_clients_are_not_blocked() {
     let world = Fixture::new(blocked());
     world.upstream.knows("ads.example", rtype::A, vec![a("ads.example", 60, [192, 0, 2, 66])]);
     let free = Client { filtered: false, ..client(2, 0) };
-    world.clients.known.lock().expect("a lock").insert("192.0.2.9".parse().expect("v4"), Arc::new(free));
+    world.clients.known.lock().insert("192.0.2.9".parse().expect("v4"), Arc::new(free));
     assert_eq!(lines(&world.reply("ads.example", rtype::A).await), ["ads.example. 60 IN A 192.0.2.66"]);
     assert_eq!(lines(&world.reply("static.example", rtype::A).await), ["static.example. 60 IN A 192.0.2.7"]);
 }
@@ -88,7 +88,7 @@ async fn keys_of_encrypted_client_hello_are_kept_from_clients() {
     // Another client fills the cache that both share.
     let reply = world.reply("keys.example", rtype::HTTPS).await;
     assert!(keys(&reply), "{reply}");
-    world.clients.known.lock().expect("a lock").insert("192.0.2.9".parse().expect("v4"), Arc::new(stripping));
+    world.clients.known.lock().insert("192.0.2.9".parse().expect("v4"), Arc::new(stripping));
     let reply = world.reply("keys.example", rtype::HTTPS).await;
     assert!(!keys(&reply) && lines(&reply).join("\n").contains("alpn="), "{reply}");
 }
@@ -184,12 +184,8 @@ async fn fqdn_entries_are_installed_before_each_answer() {
     world.shared.clock.skip(Duration::from_secs(20));
     world.reply("SHOP.example", rtype::A).await;
     world.reply("other.example", rtype::A).await;
-    assert_eq!(*world.lessons.learned.lock().expect("a lock"), [expected(60), expected(40)]);
-    assert_eq!(
-        *world.upstream.partitions.lock().expect("a lock"),
-        [9, 0],
-        "the question left by the policy's way"
-    );
+    assert_eq!(*world.lessons.learned.lock(), [expected(60), expected(40)]);
+    assert_eq!(*world.upstream.partitions.lock(), [9, 0], "the question left by the policy's way");
     world.lessons.broken.store(true, Ordering::Relaxed);
     let reply = world.reply("shop.example", rtype::A).await;
     assert_eq!((code(&reply), reply.answers.len()), (ResponseCode::ServFail, 0));

@@ -6,10 +6,11 @@
 use std::io::{self, ErrorKind, IoSliceMut};
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use gateway_outbound::{any_address, socks5};
+use parking_lot::Mutex;
 use quinn::udp::{RecvMeta, Transmit};
 use quinn::{AsyncUdpSocket, UdpPoller};
 use tokio::io::ReadBuf;
@@ -41,7 +42,7 @@ impl Datagrams {
     pub async fn failed(&self) -> Error {
         loop {
             self.failed.notified().await;
-            let error = self.error.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let error = self.error.lock().take();
             if let Some(error) = error {
                 return error.into();
             }
@@ -49,7 +50,7 @@ impl Datagrams {
     }
 
     fn note(&self, error: io::Error) {
-        *self.error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+        *self.error.lock() = Some(error);
         self.failed.notify_one();
     }
 

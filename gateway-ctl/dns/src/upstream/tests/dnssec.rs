@@ -219,7 +219,7 @@ async fn a_chain_of_trust_from_the_root_is_secure() {
     assert!(life.as_secs() <= TTL.into());
     assert_eq!((signatures(&reply), authentic(&reply)), (1, true));
     assert_eq!(proving.server.count(), asked + 1, "the keys are known");
-    let first = &proving.server.came.lock().unwrap()[0];
+    let first = &proving.server.came.lock()[0];
     let edns = Message::from_vec(&first.message).unwrap();
     assert!(edns.edns.as_ref().unwrap().flags().dnssec_ok && edns.checking_disabled);
 }

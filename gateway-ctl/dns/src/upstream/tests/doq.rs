@@ -85,11 +85,11 @@ impl Doq {
     }
 
     fn count(&self) -> usize {
-        self.came.lock().unwrap().len()
+        self.came.lock().len()
     }
 
     fn connections(&self) -> usize {
-        self.ports.lock().unwrap().len()
+        self.ports.lock().len()
     }
 }
 
@@ -106,7 +106,7 @@ async fn connection(
     script: Script,
 ) {
     let Ok(connection) = incoming.await else { return };
-    ports.lock().unwrap().push(connection.remote_address().port());
+    ports.lock().push(connection.remote_address().port());
     while let Ok((send, recv)) = connection.accept_bi().await {
         tokio::spawn(stream(connection.clone(), send, recv, came.clone(), script));
     }
@@ -123,7 +123,7 @@ async fn stream(
     let Ok(message) = recv.read_to_end(65_537).await else { return };
     assert_eq!(usize::from(u16::from_be_bytes([message[0], message[1]])), message.len() - 2);
     let one = {
-        let mut came = came.lock().unwrap();
+        let mut came = came.lock();
         let one = Came { over_tcp: false, number: came.len(), message: message[2..].to_vec() };
         came.push(one.clone());
         one
@@ -161,7 +161,7 @@ async fn queries_share_a_connection_and_have_id_0_and_one_length() {
     let answers = futures_util::future::join_all(names.iter().map(|name| bench.send_query(name))).await;
     assert!(answers.iter().all(|reply| address(reply.as_ref().unwrap()) == "192.0.2.9"));
     assert_eq!((server.connections(), bench.seen.peers()), (1, vec![server.at]));
-    let came = server.came.lock().unwrap();
+    let came = server.came.lock();
     assert!(came.iter().all(|came| came.message[..2] == [0, 0] && came.message.len() == 128));
     assert_eq!(bench.upstreams.status()[0].protocol, "quic");
 }
@@ -211,7 +211,7 @@ async fn a_connection_that_the_server_closes_is_made_again() {
         assert_eq!(address(&bench.send_query("www.example.com").await.unwrap()), "192.0.2.9");
         assert_eq!(server.connections(), asked);
     }
-    let ports = server.ports.lock().unwrap().clone();
+    let ports = server.ports.lock().clone();
     assert!(ports[0] != ports[1] && ports[1] != ports[2], "each connection has a port of its own: {ports:?}");
     let status = &bench.upstreams.status()[0];
     assert_eq!((status.ok, status.failures), (true, 0));
@@ -364,9 +364,9 @@ async fn a_silent_upstream_is_replaced_by_another() {
         assert_eq!(address(&bench.send_query("www.example.com").await.unwrap()), "192.0.2.3");
     }
     let events = bench.events.clone();
-    until("it counts as dead", || !events.lock().unwrap().is_empty()).await;
+    until("it counts as dead", || !events.lock().is_empty()).await;
     assert!(
-        matches!(&events.lock().unwrap()[0], Event::Down { upstream, .. } if **upstream == *silent.at.to_string())
+        matches!(&events.lock()[0], Event::Down { upstream, .. } if **upstream == *silent.at.to_string())
     );
 }
 
@@ -404,7 +404,7 @@ async fn proxy(
                     tokio::select! {
                         Ok((length, from)) = relay.recv_from(&mut out) => {
                             peer = Some(from);
-                            heads.lock().unwrap().push(out[..10].to_vec());
+                            heads.lock().push(out[..10].to_vec());
                             server.send(&out[10..length]).await.unwrap();
                         }
                         Ok(length) = server.recv(&mut back) => {
@@ -434,10 +434,10 @@ async fn through_a_proxy_everything_goes_to_the_proxy_and_ends_with_it() {
         assert_eq!(address(&bench.ask_by(route(), "www.example.com").await.unwrap()), "192.0.2.9");
     }
     assert_eq!(server.connections(), 1);
-    let to_proxy = bench.seen.sockets.lock().unwrap().clone();
+    let to_proxy = bench.seen.sockets.lock().clone();
     assert_eq!(to_proxy.len(), 2);
     assert!(to_proxy.iter().all(|(to, mark)| to.ip() == proxy.ip() && *mark == 0x70), "{to_proxy:?}");
-    assert!(heads.lock().unwrap().iter().all(|head| *head == [0, 0, 0, 1, 192, 0, 2, 53, 3, 0x55]));
+    assert!(heads.lock().iter().all(|head| *head == [0, 0, 0, 1, 192, 0, 2, 53, 3, 0x55]));
     task.abort();
     let failure = bench.ask_by(route(), "www.example.com").await.unwrap_err();
     assert!(failure.to_string().starts_with("the proxy: "), "{failure}");

@@ -71,7 +71,7 @@ async fn a_mark_without_replies_is_not_used() {
     let bench = Bench::new(sequential(vec![upstream(DnsProtocol::Tcp, server.at)]));
     let nowhere: SocketAddr = ([127, 0, 0, 1], 1).into();
     let route = || QueryEgress::Marked(vec![0x51, 0x52]);
-    bench.seen.only.lock().unwrap().insert(0x51, nowhere);
+    bench.seen.only.lock().insert(0x51, nowhere);
     let mut failed = 0;
     for _ in 0..20 {
         failed += usize::from(bench.ask_by(route(), "www.example.com").await.is_err());
@@ -122,7 +122,7 @@ async fn proxy(to: SocketAddr, wanted: Arc<Mutex<Vec<SocketAddr>>>) -> SocketAdd
                 }
                 let ip: [u8; 4] = request[4..8].try_into().unwrap();
                 let port = u16::from_be_bytes([request[8], request[9]]);
-                wanted.lock().unwrap().push((ip, port).into());
+                wanted.lock().push((ip, port).into());
                 stream.write_all(&[5, 0, 0, 1, 0, 0, 0, 0, 0, 0]).await.unwrap();
                 let mut server = tokio::net::TcpStream::connect(to).await.unwrap();
                 let _ = tokio::io::copy_bidirectional(&mut stream, &mut server).await;
@@ -146,8 +146,8 @@ async fn queries_through_a_proxy_go_to_the_proxy_only() {
     for _ in 0..3 {
         assert_eq!(address(&bench.ask_by(by("s3cr"), "www.example.com").await.unwrap()), "192.0.2.4");
     }
-    assert_eq!(*wanted.lock().unwrap(), [far]);
-    assert_eq!(*bench.seen.sockets.lock().unwrap(), [(proxy, 0x30)]);
+    assert_eq!(*wanted.lock(), [far]);
+    assert_eq!(*bench.seen.sockets.lock(), [(proxy, 0x30)]);
     assert_eq!((server.count(), server.over_tcp()), (3, 3));
     let refused = bench.ask_by(by("fail"), "www.example.com").await.unwrap_err();
     assert_eq!(refused.to_string(), "SOCKS5 proxy rejected the user name or password");
@@ -170,17 +170,12 @@ async fn upstreams_by_name_are_resolved_by_the_same_route_and_keep_the_old_addre
     };
     let bench = Bench::new(sequential(vec![named]));
     let to = |text: &str| text.parse::<SocketAddr>().unwrap();
-    bench
-        .seen
-        .instead
-        .lock()
-        .unwrap()
-        .extend([(to("192.0.2.9:53"), bootstrap.at), (to("192.0.2.77:53"), server.at)]);
+    bench.seen.instead.lock().extend([(to("192.0.2.9:53"), bootstrap.at), (to("192.0.2.77:53"), server.at)]);
     for _ in 0..2 {
         let reply = bench.ask_by(QueryEgress::Marked(vec![0x40]), "www.example.com").await.unwrap();
         assert_eq!(address(&reply), "192.0.2.5");
     }
-    let mut sockets = bench.seen.sockets.lock().unwrap().clone();
+    let mut sockets = bench.seen.sockets.lock().clone();
     sockets.dedup();
     assert_eq!(sockets, [(to("192.0.2.9:53"), 0x40), (to("192.0.2.77:53"), 0x40)]);
     assert_eq!(bootstrap.count(), 2, "both families, once");
@@ -200,7 +195,7 @@ async fn primaries_of_a_zone_get_non_recursive_queries() {
     let bench = Bench::new(plan);
     let failure = bench.send_query("www.example.com").await.unwrap_err();
     assert_eq!(failure.to_string(), "the upstream answers with a referral and does not resolve");
-    assert_eq!(server.came.lock().unwrap()[0].message[2] & 1, 0);
+    assert_eq!(server.came.lock()[0].message[2] & 1, 0);
     assert_eq!(bench.upstreams.status()[0].address, server.at.to_string());
     assert!(Plan::default().domains().get(&NameRef::ROOT.to_owned()).is_none());
 }

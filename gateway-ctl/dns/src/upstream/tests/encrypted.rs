@@ -72,7 +72,7 @@ impl Secure {
                     continue;
                 };
                 let kind = stream.get_ref().1.handshake_kind();
-                sessions.lock().unwrap().push(kind == Some(HandshakeKind::Resumed));
+                sessions.lock().push(kind == Some(HandshakeKind::Resumed));
                 let asked = asked.clone();
                 match speaks {
                     Speaks::Dot(script) => drop(open.spawn(serve(stream, asked, Arc::new(script)))),
@@ -83,7 +83,7 @@ impl Secure {
                                 () = requests(TokioIo::new(stream), asked, reply) => {}
                                 () = ending.notified() => {}
                             }
-                            *ended.lock().unwrap() += 1;
+                            *ended.lock() += 1;
                         });
                     }
                 }
@@ -105,11 +105,11 @@ impl Secure {
     }
 
     fn count(&self) -> usize {
-        self.came.lock().unwrap().len()
+        self.came.lock().len()
     }
 
     fn resumed(&self) -> Vec<bool> {
-        self.resumed.lock().unwrap().clone()
+        self.resumed.lock().clone()
     }
 }
 
@@ -142,7 +142,7 @@ async fn requests(
             assert_eq!(request.headers()[CONTENT_TYPE], "application/dns-message");
             let message = request.into_body().collect().await.unwrap().to_bytes().to_vec();
             let one = {
-                let mut came = came.lock().unwrap();
+                let mut came = came.lock();
                 let one = Came { over_tcp: true, number: came.len(), message };
                 came.push(one.clone());
                 one
@@ -175,7 +175,7 @@ async fn queries_over_tls_share_a_connection_and_have_one_length() {
     let answers = futures_util::future::join_all(names.iter().map(|name| bench.send_query(name))).await;
     assert!(answers.iter().all(|reply| address(reply.as_ref().unwrap()) == "192.0.2.1"));
     assert_eq!(server.resumed(), [false]);
-    assert!(server.came.lock().unwrap().iter().all(|came| came.message.len() == 128));
+    assert!(server.came.lock().iter().all(|came| came.message.len() == 128));
     assert_eq!(bench.upstreams.status()[0].protocol, "tls");
 }
 
@@ -187,7 +187,7 @@ async fn queries_over_https_share_a_connection_and_have_id_0() {
     let answers = futures_util::future::join_all(names.iter().map(|name| bench.send_query(name))).await;
     assert!(answers.iter().all(|reply| address(reply.as_ref().unwrap()) == "192.0.2.2"));
     assert_eq!((server.resumed(), bench.seen.peers()), (vec![false], vec![server.at]));
-    let came = server.came.lock().unwrap();
+    let came = server.came.lock();
     assert!(came.iter().all(|came| came.message[..2] == [0, 0] && came.message.len() == 128));
 }
 
@@ -232,12 +232,12 @@ async fn sessions_that_begin_obey_the_configuration_in_force() {
     let inner = Arc::new(Mutex::new(server.client()));
     let outer = inner.clone();
     let plan = sequential(vec![upstream(DnsProtocol::Tls, server.at)]);
-    let bench = Bench::with(plan, move || Ok(inner.lock().unwrap().clone()));
+    let bench = Bench::with(plan, move || Ok(inner.lock().clone()));
     bench.send_query("www.example.com").await.unwrap();
-    *outer.lock().unwrap() = server.client();
+    *outer.lock() = server.client();
     bench.send_query("www.example.com").await.unwrap();
     assert_eq!(server.resumed(), [false, false], "tickets go with the configuration");
-    *outer.lock().unwrap() = client(RootCertStore::empty());
+    *outer.lock() = client(RootCertStore::empty());
     let failure = bench.send_query("www.example.com").await.unwrap_err();
     assert!(failure.to_string().starts_with("TLS: "), "{failure}");
 }
@@ -273,7 +273,7 @@ async fn a_connection_over_https_that_the_server_ended_is_made_again() {
         assert_eq!(server.resumed().len(), sessions);
         server.hang_up.notify_waiters();
         let closing = server.closed.clone();
-        until("the connection is closed", || *closing.lock().unwrap() == sessions).await;
+        until("the connection is closed", || *closing.lock() == sessions).await;
     }
 }
 

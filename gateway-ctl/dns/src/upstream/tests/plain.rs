@@ -20,7 +20,7 @@ async fn a_query_has_a_random_port_id_and_case() {
         assert_eq!(&reply.message[12..16], b"\x03www");
         assert_eq!(reply.message[12..].iter().filter(|byte| byte.is_ascii_uppercase()).count(), 0);
     }
-    let came = server.came.lock().unwrap();
+    let came = server.came.lock();
     let distinct =
         |of: &dyn Fn(&Came) -> Vec<u8>| came.iter().map(of).collect::<std::collections::BTreeSet<_>>().len();
     assert!(distinct(&|came| came.message[..2].to_vec()) >= 19, "ids");
@@ -206,12 +206,12 @@ async fn a_dead_upstream_leaves_and_returns() {
     until("it is known to be down", || !ok()).await;
     let shown: Arc<str> = at.to_string().into();
     let down = |event: &Event| matches!(event, Event::Down { upstream, .. } if *upstream == shown);
-    assert!(bench.events.lock().unwrap().iter().any(down));
+    assert!(bench.events.lock().iter().any(down));
     let _again = Server::again(at, |came: &Came| Act::Say(came.address(13))).await;
     until("it is back", ok).await;
     assert_eq!(address(&bench.send_query("www.example.com").await.unwrap()), "192.0.2.13");
     let up = Event::Up { upstream: shown.clone(), egress: "auto".into() };
-    assert!(bench.events.lock().unwrap().contains(&up));
+    assert!(bench.events.lock().contains(&up));
 }
 
 #[tokio::test]

@@ -1,9 +1,10 @@
 //! A server that does as configured.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, UdpSocket};
 use tokio::task::JoinHandle;
@@ -119,11 +120,11 @@ impl Server {
     }
 
     pub fn count(&self) -> usize {
-        self.came.lock().unwrap().len()
+        self.came.lock().len()
     }
 
     pub fn over_tcp(&self) -> usize {
-        self.came.lock().unwrap().iter().filter(|came| came.over_tcp).count()
+        self.came.lock().iter().filter(|came| came.over_tcp).count()
     }
 }
 
@@ -134,7 +135,7 @@ impl Drop for Server {
 }
 
 fn note(came: &Mutex<Vec<Came>>, over_tcp: bool, message: &[u8]) -> Came {
-    let mut all = came.lock().unwrap();
+    let mut all = came.lock();
     let one = Came { over_tcp, number: all.len(), message: message.to_vec() };
     all.push(one.clone());
     one

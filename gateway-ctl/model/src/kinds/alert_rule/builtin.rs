@@ -1,10 +1,7 @@
 //! The rules every installation has: one for each kind of alert.
 
-use jiff::Timestamp;
-
-use super::{AlertRule, AlertScope, Notify, Severity};
 use crate::capability::Capability;
-use crate::resource::Meta;
+use crate::settings::groups::Severity;
 use crate::validated::text_enum;
 
 text_enum! {
@@ -66,10 +63,10 @@ impl AlertKind {
 }
 
 /// Kind, name, description, severity, threshold, seconds of the window.
-type Row = (AlertKind, &'static str, &'static str, Severity, f64, u32);
+pub(super) type Row = (AlertKind, &'static str, &'static str, Severity, f64, u32);
 
 /// In the order of their slots: only ever append.
-const RULES: &[Row] = {
+pub(super) const RULES: &[Row] = {
     use AlertKind::*;
     use Severity::*;
     &[
@@ -338,23 +335,3 @@ const RULES: &[Row] = {
         ),
     ]
 };
-
-pub(super) fn rules(now: Timestamp) -> Vec<AlertRule> {
-    let rule = |(slot, (kind, name, description, severity, threshold, window_sec)): (u32, &Row)| AlertRule {
-        meta: Meta::builtin(5, slot, now),
-        name: (*name).to_owned(),
-        description: (*description).to_owned(),
-        kind: *kind,
-        // Devices that sleep come and go all day.
-        enabled: *kind != AlertKind::DeviceOffline,
-        severity: *severity,
-        threshold: *threshold,
-        window_sec: *window_sec,
-        cooldown_sec: 300,
-        auto_resolve: true,
-        notify: Notify::Webhook,
-        scope: AlertScope::default(),
-        webhook_url: None,
-    };
-    (1..).zip(RULES).map(rule).collect()
-}

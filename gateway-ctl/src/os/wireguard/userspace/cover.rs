@@ -25,7 +25,7 @@ mod budget;
 mod driver;
 mod flow;
 mod machines;
-mod meter;
+pub(super) mod meter;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,7 +37,6 @@ use super::super::device::CoverStatus;
 use super::peer::Peer;
 
 pub(super) use self::flow::packets;
-pub(super) use self::meter::Meter;
 
 /// Cover switch of one device, and the notification by which packet tasks report traffic.
 pub(super) struct Cover {

@@ -2,15 +2,15 @@
 //! module does no I/O: the caller sends the returned datagrams.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use boringtun::noise::{Tunn, TunnResult};
 use boringtun::x25519::PublicKey;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::super::device::{PeerConfig, PeerStatus};
-use super::cover::Meter;
+use super::cover::meter::Meter;
 use super::identity::Identity;
 use super::sockets::MAX_DATAGRAM;
 use crate::clock::handshake_time;
@@ -99,7 +99,7 @@ impl Peer {
         before: &PeerConfig,
         wanted: &PeerConfig,
     ) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if before.preshared_key != wanted.preshared_key {
             state.tunn = machine(identity, wanted, self.index);
             state.last_traffic = None;
@@ -120,7 +120,7 @@ impl Peer {
 
     /// Sends to the peer at the next tick, or starts a handshake. The peer may have to learn this end's address.
     pub(super) fn trigger_handshake(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         (state.nudged, state.restart) = (true, !state.has_session());
     }
 
@@ -132,7 +132,7 @@ impl Peer {
         packet: &[u8],
         out: &mut [u8],
     ) -> Result<Option<(usize, SocketAddr)>, NoEndpoint> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let endpoint = state.endpoint.ok_or(NoEndpoint)?;
         let len = match state.tunn.encapsulate(packet, out) {
             TunnResult::WriteToNetwork(datagram) => datagram.len(),
@@ -145,7 +145,7 @@ impl Peer {
     /// Encrypts a cover packet like [`Peer::encapsulate`]. `None` means that the peer was not heard recently or that
     /// there is no session. The call changes neither state and queues nothing.
     pub(super) fn cover(&self, now: Instant, packet: &[u8], out: &mut [u8]) -> Option<(usize, SocketAddr)> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let endpoint = state.endpoint?;
         let heard = state.last_heard.is_some_and(|at| now.saturating_duration_since(at) < RECENT_RECEIVE);
         if !heard || !state.has_session() {
@@ -157,7 +157,7 @@ impl Peer {
     }
 
     pub(super) fn has_session(&self) -> bool {
-        self.lock().has_session()
+        self.state.lock().has_session()
     }
 
     /// Processes a datagram that the handshake gate admitted. `reply` sends immediate replies.
@@ -170,7 +170,7 @@ impl Peer {
         out: &mut [u8],
         mut reply: impl FnMut(&[u8], SocketAddr),
     ) -> Received {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let received = match state.tunn.decapsulate(Some(from.ip()), datagram, out) {
             TunnResult::Err(_) => return Received::Rejected,
             // Any observer of this end's message can create a cookie reply, so it proves no address.
@@ -209,7 +209,7 @@ impl Peer {
     /// Runs the timers. Callers invoke it a few times a second. Returns the length of a datagram in `out` and its
     /// destination.
     pub(super) fn tick(&self, now: Instant, out: &mut [u8]) -> Option<(usize, SocketAddr)> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let endpoint = state.endpoint;
         let mut len = written(state.tunn.update_timers(out));
         let endpoint = endpoint?;
@@ -233,7 +233,7 @@ impl Peer {
     }
 
     pub(super) fn status(&self) -> PeerStatus {
-        let state = self.lock();
+        let state = self.state.lock();
         PeerStatus {
             public_key: self.public_key,
             endpoint: state.endpoint,
@@ -241,10 +241,6 @@ impl Peer {
             rx_bytes: state.rx_bytes,
             tx_bytes: state.tx_bytes,
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Test double of the programs and maps of the kernel, and a resolver that uses it.
 
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use gateway_common::dns_filter::{Buckets, Plain, answer_index, look_up, read_query};
 use gateway_common::wire::{
@@ -21,6 +21,7 @@ use gateway_model::{EditError, Id, State as Stored};
 use hashbrown::HashMap;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use parking_lot::Mutex;
 
 use super::super::*;
 use crate::hooks::{Host, Ingress, LocalAnswers};
@@ -57,7 +58,7 @@ impl Buckets for Table<'_> {
 
 impl Dataplane for Kernel {
     fn set_epoch(&self, epoch: u64) {
-        self.0.lock().expect("whole").epoch = epoch;
+        self.0.lock().epoch = epoch;
     }
 
     fn put(&self, _: &DnsCacheKey, _: &DnsCacheValue) {}
@@ -67,7 +68,7 @@ impl Dataplane for Kernel {
     fn take_hits(&self, _: &mut dyn FnMut(DnsHit)) {}
 
     fn put_table(&self, table: &[FilterBucket], answers: &[(u32, FilterAnswer)]) -> std::io::Result<()> {
-        let mut maps = self.0.lock().expect("whole");
+        let mut maps = self.0.lock();
         if maps.broken {
             return Err(std::io::ErrorKind::OutOfMemory.into());
         }
@@ -78,11 +79,11 @@ impl Dataplane for Kernel {
     }
 
     fn put_client(&self, key: &FilterClientKey, client: &FilterClient) {
-        self.0.lock().expect("whole").clients.insert(*key, *client);
+        self.0.lock().clients.insert(*key, *client);
     }
 
     fn take_filter_hits(&self, report: &mut dyn FnMut(FilterHit)) {
-        self.0.lock().expect("whole").hits.drain(..).for_each(report);
+        self.0.lock().hits.drain(..).for_each(report);
     }
 }
 
@@ -90,7 +91,7 @@ impl Kernel {
     /// Answers a query as the programs do.
     pub fn answer(&self, message: &[u8], server: Address) -> Option<Vec<u8>> {
         let asked = key(&client_host(), self::server(), INTERFACE, message)?;
-        let mut maps = self.0.lock().expect("whole");
+        let mut maps = self.0.lock();
         let client_key =
             FilterClientKey { client: asked.client, server, interface: INTERFACE, host: asked.host, _pad: 0 };
         let epoch = maps.epoch;
@@ -242,7 +243,7 @@ impl FilterFixture {
             Fixture::with_dataplane(Arc::new(inputs.filter()), Default::default(), settings, dataplane);
         let mut client = client(1, 0);
         client.asker.device = Some(inputs.devices[0]);
-        world.clients.known.lock().expect("whole").insert(client_address(), Arc::new(client));
+        world.clients.known.lock().insert(client_address(), Arc::new(client));
         let fixture = FilterFixture { world, kernel };
         fixture.serve();
         fixture

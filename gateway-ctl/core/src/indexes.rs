@@ -1,0 +1,93 @@
+//! Numbers of legs, proxies and policies in marks and maps, as types.
+//!
+//! A zero that stands for none occurs in the wire layouts only, and becomes an `Option` here.
+
+use std::fmt;
+use std::num::NonZeroU8;
+
+use gateway_common::leg_selection::FIRST_TUNNEL;
+use gateway_common::wire::{Choice, Mark};
+use serde::Serialize;
+
+/// Number of a leg: an uplink below [`FIRST_TUNNEL`], else a tunnel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct LegId(NonZeroU8);
+
+/// Number of a proxy, which the marks of its traffic have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct ProxyIndex(NonZeroU8);
+
+/// Index of a policy in the maps of counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct PolicyIndex(pub u32);
+
+impl LegId {
+    /// The first uplink.
+    pub const FIRST: LegId = LegId(NonZeroU8::MIN);
+
+    /// Returns the leg with a number. `None` for zero.
+    pub const fn new(number: u8) -> Option<LegId> {
+        match NonZeroU8::new(number) {
+            Some(number) => Some(LegId(number)),
+            None => None,
+        }
+    }
+
+    pub const fn get(self) -> u8 {
+        self.0.get()
+    }
+
+    /// Returns the number in a wire layout, where zero stands for none.
+    pub fn raw(leg: Option<LegId>) -> u8 {
+        leg.map_or(0, LegId::get)
+    }
+
+    /// Returns the mark of packets that take the leg.
+    pub const fn mark(self) -> Mark {
+        Mark::leg(self.get())
+    }
+
+    pub const fn is_tunnel(self) -> bool {
+        self.get() >= FIRST_TUNNEL
+    }
+
+    /// Returns the legs of a choice for new flows. `None` is the default route to a proxy.
+    pub fn of_choice(choice: &Choice) -> impl Iterator<Item = Option<LegId>> + use<> {
+        choice.legs.into_iter().take(usize::from(choice.count)).map(LegId::new)
+    }
+}
+
+impl Default for LegId {
+    fn default() -> LegId {
+        LegId::FIRST
+    }
+}
+
+impl ProxyIndex {
+    /// Returns the proxy with a number. `None` for zero.
+    pub const fn new(number: u8) -> Option<ProxyIndex> {
+        match NonZeroU8::new(number) {
+            Some(number) => Some(ProxyIndex(number)),
+            None => None,
+        }
+    }
+
+    pub const fn get(self) -> u8 {
+        self.0.get()
+    }
+}
+
+impl fmt::Display for LegId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl From<LegId> for u32 {
+    fn from(leg: LegId) -> u32 {
+        leg.get().into()
+    }
+}

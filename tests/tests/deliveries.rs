@@ -1,0 +1,16 @@
+//! Alerts to real receivers on loopback: an Alertmanager, its relay to IRC, a mail server, a broker for MQTT, and a server that answers as it is set to.
+
+mod alertmanager;
+mod email;
+mod irc_relay;
+mod mqtt;
+mod outbox;
+mod signature;
+mod source;
+mod test_message;
+mod testbed;
+
+use std::time::Duration;
+
+/// Timeout for immediate results on a slow machine.
+pub const SOON: Duration = Duration::from_secs(20);

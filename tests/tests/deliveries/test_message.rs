@@ -1,0 +1,75 @@
+//! Test of the webhook: targets that are refused, tokens, and formats.
+
+use gateway_tests::webhook_receiver::WebhookReceiver;
+use serde_json::json;
+
+use super::testbed::Testbed;
+
+#[test]
+fn test_reports_the_answer_and_is_not_repeated() {
+    let receiver = WebhookReceiver::on_loopback().expect("a receiver");
+    let testbed = Testbed::new();
+    let (status, body) = testbed.send("POST", "/alerts/webhook/test", None);
+    assert_eq!((status, &body["error"]["code"]), (409, &json!("invalid_state")), "{body}");
+    testbed.configure(&receiver.url("/"), json!({"enabled": false, "format": "json"}));
+    let result = testbed.test_webhook();
+    assert_eq!(
+        (&result["delivered"], &result["status"], &result["error"]),
+        (&json!(true), &json!(200), &json!(null))
+    );
+    receiver.answer_next(500);
+    let result = testbed.test_webhook();
+    assert_eq!((&result["delivered"], &result["status"]), (&json!(false), &json!(500)), "{result}");
+    assert_eq!(testbed.observed("alert_deliveries"), None, "the webhook is off");
+    testbed.configure(&receiver.url("/"), json!({"format": "json"}));
+    let observed = testbed.observed("alert_deliveries").expect("an entry");
+    assert_eq!(observed["state"], "degraded", "{observed}");
+    let requests = receiver.requests();
+    assert_eq!((requests.len(), &requests[0].json()["type"]), (2, &json!("alert.firing")));
+    assert_eq!(requests[0].json()["data"]["kind"], "test");
+    let audit = testbed.get("/audit?action=test_alert_webhook");
+    assert_eq!(audit.as_array().map(Vec::len), Some(3), "{audit}");
+}
+
+#[test]
+fn private_addresses_are_refused_unless_they_are_allowed() {
+    let receiver = WebhookReceiver::on_loopback().expect("a receiver");
+    let testbed = Testbed::new();
+    let port = receiver.address.port();
+    for host in ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "169.254.169.254", "10.0.0.1"] {
+        testbed.configure(&format!("http://{host}:{port}/"), json!({"allow_private": false}));
+        let result = testbed.test_webhook();
+        assert!(result["error"].as_str().expect("an error").contains("allow_private"), "{host}: {result}");
+    }
+    assert_eq!(receiver.requests().len(), 0);
+    testbed.configure(&format!("http://localhost:{port}/"), json!({}));
+    assert_eq!(testbed.test_webhook()["delivered"], true);
+}
+
+#[test]
+fn token_goes_to_its_receiver_and_is_never_shown() {
+    const TOKEN: &str = "tk_AgQdq7mVBoFD37zQVN29RhuMzNIz2";
+    let receiver = WebhookReceiver::on_loopback().expect("a receiver");
+    let testbed = Testbed::new();
+    testbed.configure(&receiver.url("/{token}/x?key={token}"), json!({"format": "slack", "token": TOKEN}));
+    assert_eq!(testbed.test_webhook()["delivered"], true);
+    receiver.answer_next(500);
+    let failed = testbed.test_webhook();
+    testbed.configure(&receiver.url("/topic"), json!({"format": "ntfy", "token": TOKEN}));
+    assert_eq!(testbed.test_webhook()["delivered"], true);
+    let requests = receiver.requests();
+    assert_eq!(requests[0].path, format!("/{TOKEN}/x?key={TOKEN}"));
+    assert_eq!(requests[0].header("authorization"), None);
+    assert_eq!(requests[2].header("authorization"), Some(&*format!("Bearer {TOKEN}")));
+    assert_eq!(
+        (requests[2].header("title"), requests[2].header("priority")),
+        (Some("Test of the receiver"), Some("3"))
+    );
+    for shown in [failed, testbed.get("/alerts/webhook"), testbed.get("/audit"), testbed.get("/settings")] {
+        assert!(!shown.to_string().contains(TOKEN), "{shown}");
+    }
+    // For another host it has to be sent again.
+    let elsewhere = json!({"enabled": true, "url": "https://other.example/"});
+    let (_, body) = testbed.send("PUT", "/alerts/webhook", Some(&elsewhere));
+    assert_eq!(body["data"]["has_token"], false, "{body}");
+}
