@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { isQuiet, parseAlert, withAlert, type LiveAlert } from './alerts'
+import { causesOf, isQuiet, parseAlert, withAlert, type LiveAlert } from './alerts'
 
 const down: LiveAlert = {
   kind: 'tunnel_down',
@@ -25,6 +25,13 @@ describe('alerts of the stream', () => {
     expect(parseAlert(JSON.stringify({ ...down, active: true }))).toEqual({ ...down, active: true })
     expect(parseAlert('{')).toBeNull()
     expect(parseAlert('{}')).toBeNull()
+  })
+  it('count without those that another one explains, while that lasts', () => {
+    const cause = { ...down, kind: 'wan_down', id: 1 }
+    const follows = { ...down, id: 2, caused_by: 1 }
+    expect(parseAlert(JSON.stringify(follows))).toMatchObject({ id: 2, caused_by: 1 })
+    expect(causesOf([low, follows, cause])).toEqual([low, cause])
+    expect(causesOf([low, follows])).toEqual([low, follows])
   })
 })
 

@@ -7,6 +7,9 @@ export interface LiveAlert {
   subject: string
   message: string
   since: string
+  id?: number
+  /** The alert that explains this one. */
+  caused_by?: number
 }
 
 export interface LiveAlerts {
@@ -26,11 +29,19 @@ export function parseAlert(data: unknown): (LiveAlert & { active: boolean }) | n
       subject: String(read.subject ?? ''),
       message: String(read.message ?? ''),
       since: String(read.since ?? ''),
+      ...(typeof read.id === 'number' ? { id: read.id } : {}),
+      ...(typeof read.caused_by === 'number' ? { caused_by: read.caused_by } : {}),
       active: read.active !== false,
     }
   } catch {
     return null
   }
+}
+
+/** The alerts that no other one explains. */
+export function causesOf(list: readonly LiveAlert[]): readonly LiveAlert[] {
+  const ids = new Set(list.map((alert) => alert.id))
+  return list.filter(({ caused_by: cause }) => cause === undefined || !ids.has(cause))
 }
 
 /** Reports whether a `status` event tells of a periodic run without trouble, after which nothing is new. */

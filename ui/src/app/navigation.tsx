@@ -2,6 +2,7 @@
 
 import { useState } from 'react'
 import { entries } from '@/pages'
+import { causesOf } from '@/api/alerts'
 import { useAlerts } from '@/api/live'
 import { useGet } from '@/api/query'
 import { Dialog } from '@/components/dialog'
@@ -43,7 +44,8 @@ export function SideBar() {
 /** The active alerts beside the entry that lists them. */
 function AlertCount() {
   const { known, list } = useAlerts()
-  return known && list.length > 0 ? <span className="count">{list.length}</span> : null
+  const { length } = causesOf(list)
+  return known && length > 0 ? <span className="count">{length}</span> : null
 }
 
 function SideFoot() {

@@ -1,7 +1,9 @@
 // The bar over each page: where one is, the verdict, the palette, the account.
 
 import { useState } from 'react'
+import { causesOf } from '@/api/alerts'
 import { useAlerts } from '@/api/live'
+import { ALERTS } from '@/components/alert-pages'
 import { entries } from '@/pages'
 import { Icon, Logo } from '@/components/icons'
 import { Glyph } from '@/components/state'
@@ -38,16 +40,17 @@ export function TopBar() {
   )
 }
 
-/** The active alerts. Without the event stream their number is not known, and none is shown. */
+/** The active alerts, without those that follow from another. Without the event stream their number is not known, and none is shown. */
 function Bell() {
   const text = useText()
   const { known, list } = useAlerts()
+  const count = causesOf(list).length
   return (
-    <Link className="icobtn" to="/activity" aria-label={text.shell.alerts(known ? list.length : null)}>
+    <Link className="icobtn" to={ALERTS} aria-label={text.shell.alerts(known ? count : null)}>
       <Icon name="bell" />
-      {known && list.length > 0 ? (
+      {known && count > 0 ? (
         <span className="dot" aria-hidden="true">
-          {list.length > 99 ? '99+' : list.length}
+          {count > 99 ? '99+' : count}
         </span>
       ) : null}
     </Link>

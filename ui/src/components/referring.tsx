@@ -27,7 +27,7 @@ const PAGES: Partial<Record<string, string>> = {
 
 /** Pages that list objects without a page of their own. */
 const LISTS: Partial<Record<string, string>> = {
-  alert_rules: '/activity',
+  alert_rules: '/activity/alert-rules',
   dhcp_reservations: '/network/dhcp',
   dns_filter_rules: '/dns/lists',
   dns_forwarders: '/dns/zones',

@@ -28,9 +28,15 @@ export const activity: Entry = {
     {
       path: 'alerts',
       label: (text) => text.activity.tabs.alerts,
-      // Rules and the receiver have no effect before the daemon raises alerts.
-      needs: ['GET /alerts/active', 'GET /alerts/rules', 'GET /alerts/webhook'],
+      needs: ['GET /alerts', 'GET /alerts/active'],
       page: () => import('./alerts'),
+    },
+    {
+      path: 'alert-rules',
+      label: (text) => text.activity.tabs.alertRules,
+      // Rules have no effect before the daemon raises alerts.
+      needs: ['GET /alerts', 'GET /alerts/active', 'GET /alerts/rules'],
+      page: () => import('./alert-rules'),
     },
   ],
   details: [{ path: '/activity/tests/$id', page: () => import('./test') }],

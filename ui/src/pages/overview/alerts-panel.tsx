@@ -1,24 +1,17 @@
 // The active alerts, from the event stream.
 
+import { causesOf } from '@/api/alerts'
 import { useAlerts } from '@/api/live'
 import { Link } from '@/session/link'
 import { Section, Skeleton } from '@/components/section'
-import { Glyph, type State } from '@/components/state'
+import { alertState } from '@/components/alert-state'
+import { Glyph } from '@/components/state'
 import { Clock } from '@/components/time'
 import { TwoLines } from '@/components/two-lines'
+import { ALERTS } from '@/components/alert-pages'
 import { useText } from '@/text'
 
 const MOST = 5
-
-/** The shape of a kind of alert. Only a leak is red. */
-export function alertState(kind: string): State {
-  if (kind === 'leak_detected') return 'leak'
-  if (kind === 'policy_blocked' || kind === 'device_quarantined') return 'blocked'
-  if (kind === 'policy_fallback' || kind.startsWith('exception_')) return 'direct'
-  if (kind.endsWith('_down') || kind.endsWith('_failed') || kind.endsWith('_unreachable')) return 'down'
-  if (kind === 'new_device' || kind === 'key_created' || kind === 'device_offline') return 'idle'
-  return 'degraded'
-}
 
 export function AlertsPanel() {
   const text = useText()
@@ -28,7 +21,7 @@ export function AlertsPanel() {
     <Section
       title={words.title}
       actions={
-        <Link className="link" to="/activity">
+        <Link className="link" to={ALERTS}>
           {words.all}
         </Link>
       }
@@ -37,17 +30,19 @@ export function AlertsPanel() {
       {known && list.length === 0 ? <p className="dim">{words.empty}</p> : null}
       {list.length > 0 ? (
         <ul className={known ? 'rows rows--alert' : 'rows rows--alert stale'}>
-          {list.slice(0, MOST).map((alert) => (
-            <li key={`${alert.kind} ${alert.subject}`}>
-              <Glyph state={alertState(alert.kind)} />
-              <TwoLines second={[alert.kind, alert.subject].filter(Boolean).join(', ')}>
-                <span lang="en">{alert.message}</span>
-              </TwoLines>
-              <span className="dim sm">
-                <Clock time={alert.since} />
-              </span>
-            </li>
-          ))}
+          {causesOf(list)
+            .slice(0, MOST)
+            .map((alert) => (
+              <li key={`${alert.kind} ${alert.subject}`}>
+                <Glyph state={alertState(alert.kind)} />
+                <TwoLines second={[alert.kind, alert.subject].filter(Boolean).join(', ')}>
+                  <span lang="en">{alert.message}</span>
+                </TwoLines>
+                <span className="dim sm">
+                  <Clock time={alert.since} />
+                </span>
+              </li>
+            ))}
         </ul>
       ) : null}
     </Section>

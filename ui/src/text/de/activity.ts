@@ -3,7 +3,13 @@ import type { Text } from '..'
 export const activity: Text['activity'] = {
   label: 'Aktivität',
   question: 'Wer hat das geändert, und was ging kaputt?',
-  tabs: { audit: 'Protokoll', drift: 'Abweichungen', tests: 'Tests', alerts: 'Alarme' },
+  tabs: {
+    audit: 'Protokoll',
+    drift: 'Abweichungen',
+    tests: 'Tests',
+    alerts: 'Alarme',
+    alertRules: 'Alarmregeln',
+  },
   audit: {
     question: 'Wer hat das geändert?',
     none: 'Keine Änderung passt zu diesen Filtern.',

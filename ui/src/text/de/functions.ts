@@ -1,6 +1,7 @@
 import type { Text } from '..'
 
 export const functions: Text['functions'] = {
+  alert_deliveries: 'Zustellung der Alarme',
   alerts: 'Alarme',
   attachments: 'Anbringung der Programme',
   backup: 'Sicherungen',
@@ -41,6 +42,7 @@ export const functions: Text['functions'] = {
   link_frames: 'Ankündigungen im LAN',
   memory: 'Arbeitsspeicher',
   moved_flows: 'Verbindungen, die den Weg wechseln',
+  mqtt_states: 'Zustände über MQTT',
   neighbour_room: 'Platz in der Nachbartabelle',
   neighbours: 'Nachbartabelle',
   neighbours_ipv6: 'Nachbartabelle von IPv6',

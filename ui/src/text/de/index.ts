@@ -1,6 +1,7 @@
 import type { Text } from '..'
 import { actions } from './actions'
 import { activity } from './activity'
+import { alerts } from './alerts'
 import { common } from './common'
 import { devices } from './devices'
 import { dns } from './dns'
@@ -25,6 +26,7 @@ import { wizard } from './wizard'
 export const de: Text = {
   actions,
   activity,
+  alerts,
   common,
   devices,
   dns,

@@ -3,7 +3,7 @@ import type { Schemas } from '@/api/client'
 export const activity = {
   label: 'Activity',
   question: 'Who changed this, and what broke?',
-  tabs: { audit: 'Audit', drift: 'Drift', tests: 'Tests', alerts: 'Alerts' },
+  tabs: { audit: 'Audit', drift: 'Drift', tests: 'Tests', alerts: 'Alerts', alertRules: 'Alert rules' },
   audit: {
     question: 'Who changed this?',
     none: 'No change matches these filters.',

@@ -1,5 +1,6 @@
 /** Functions of the gateway, as the checks and subsystems name them. */
 export const functions = {
+  alert_deliveries: 'Delivery of alerts',
   alerts: 'Alerts',
   attachments: 'Attachment of programs',
   backup: 'Backups',
@@ -40,6 +41,7 @@ export const functions = {
   link_frames: 'Announcements on the LAN',
   memory: 'Memory',
   moved_flows: 'Connections that change their way',
+  mqtt_states: 'States over MQTT',
   neighbour_room: 'Room in the neighbour table',
   neighbours: 'Neighbour table',
   neighbours_ipv6: 'Neighbour table of IPv6',

@@ -1,6 +1,7 @@
 import type { ServerTexts } from '../phrase'
 import { actions } from './actions'
 import { activity } from './activity'
+import { alerts } from './alerts'
 import { common } from './common'
 import { devices } from './devices'
 import { dns } from './dns'
@@ -24,6 +25,7 @@ import { wizard } from './wizard'
 export const en = {
   actions,
   activity,
+  alerts,
   common,
   devices,
   dns,
