@@ -71,7 +71,7 @@ fn captures_outlive_a_restart_and_end_with_a_soft_wipe() {
     wait_for_packets(&testbed, &running, "a packet", |_| true);
     wait_for_packets(&testbed, &done, "a packet", |_| true);
     testbed.daemon.kill9().expect("killed");
-    testbed.daemon.start_again().expect("a daemon");
+    testbed.daemon.start().expect("a daemon");
     let capture = detail(&testbed, &done);
     assert_eq!((&capture["state"], capture["summaries"].as_array().map(Vec::len)), (&json!("done"), Some(1)));
     let capture = detail(&testbed, &running);

