@@ -22,9 +22,9 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use gateway_core::health::{Check, Finding};
 use gateway_core::notifications::outbox::{Changes, Outbox};
 use gateway_core::notifications::receivers::{Receiver, is_on};
-use gateway_core::health::{Check, Finding};
 use gateway_core::notifications::{Sender, alertmanager_v2};
 use gateway_model::settings::groups::WipeLevel;
 use gateway_outbound::Resolver;

@@ -120,7 +120,8 @@ async fn succeed(client: &Client, endpoint: &Endpoint, headers: &[(&str, &str)])
             None
         }
         (_, "/alerts/email/test") => {
-            let mail = json!({"host": "127.0.0.1", "port": 1, "from": "gw@example.net", "to": ["anna@example.net"]});
+            let mail =
+                json!({"host": "127.0.0.1", "port": 1, "from": "gw@example.net", "to": ["anna@example.net"]});
             client.put("/alerts/email", mail).await.data();
             None
         }

@@ -53,7 +53,11 @@ fn an_alert_and_its_end_are_delivered_once_over_kill_9() {
     let exception = create(testbed.api(), "/exceptions", &body).expect("an exception");
     wait_for(&receiver, "exception_started", &["firing"]);
     let body = receiver.requests().last().expect("a request").json();
-    assert_eq!((&body["version"], &body["alerts"][0]["labels"]["device_id"]), (&json!("4"), &json!(laptop)), "{body}");
+    assert_eq!(
+        (&body["version"], &body["alerts"][0]["labels"]["device_id"]),
+        (&json!("4"), &json!(laptop)),
+        "{body}"
+    );
     testbed.daemon.kill9().expect("killed");
     testbed.daemon.start().expect("started again");
     testbed.api().delete(&format!("/exceptions/{exception}")).expect("revoked");

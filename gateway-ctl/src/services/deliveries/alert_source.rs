@@ -39,7 +39,8 @@ fn event(notification: alerts::Notification) -> SourceEvent {
         alerts::Transition::Acknowledged => None,
     };
     let alert = snapshot(alert);
-    let notification = transition.map(|transition| Notification { sequence, transition, is_consequence, alert });
+    let notification =
+        transition.map(|transition| Notification { sequence, transition, is_consequence, alert });
     SourceEvent { sequence, notification }
 }
 
