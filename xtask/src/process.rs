@@ -24,7 +24,7 @@ pub fn cargo() -> Command {
 /// Returns the command at the lowest priority of the scheduler.
 pub fn in_background(command: &Command) -> Command {
     let mut nice = Command::new("nice");
-    nice.args(["-n", "19"]).arg(command.get_program()).args(command.get_args());
+    nice.args(["-n", "39"]).arg(command.get_program()).args(command.get_args());
     for (name, value) in command.get_envs() {
         match value {
             Some(value) => nice.env(name, value),

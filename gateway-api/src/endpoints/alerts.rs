@@ -71,7 +71,9 @@ struct AlertQuery {
     before: Option<Before<u64>>,
     /// Only this kind.
     kind: Option<AlertKind>,
+    /// Only alerts of this severity.
     severity: Option<Severity>,
+    /// Only alerts in this state.
     status: Option<AlertStatus>,
     /// Only alerts about this device.
     device_id: Option<Id>,

@@ -23,8 +23,10 @@ fn serve(stream: TcpStream, said: &Sender<String>) -> std::io::Result<()> {
         match verb {
             "NICK" => rest.trim_start_matches(':').clone_into(&mut nickname),
             "USER" => write!(writer, ":irc.example 001 {nickname} :Welcome\r\n")?,
+            // A key may follow the channel, also an empty one.
             "JOIN" => {
-                write!(writer, ":{nickname}!gw@irc.example JOIN :{}\r\n", rest.trim_start_matches(':'))?
+                let channel = rest.split_whitespace().next().unwrap_or_default().trim_start_matches(':');
+                write!(writer, ":{nickname}!gw@irc.example JOIN :{channel}\r\n")?;
             }
             "PING" => write!(writer, ":irc.example PONG irc.example {rest}\r\n")?,
             "PRIVMSG" | "NOTICE" => drop(said.send(rest.to_owned())),

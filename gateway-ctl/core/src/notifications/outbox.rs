@@ -53,7 +53,7 @@ pub enum Settled {
 }
 
 /// Deliveries, with what was taken in so far.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Outbox {
     /// Sequence of the last notification that was taken in.
     cursor: u64,
@@ -64,6 +64,12 @@ pub struct Outbox {
     /// Time until which a receiver wants no deliveries.
     paused: BTreeMap<Receiver, Timestamp>,
     dropped: u64,
+}
+
+impl Default for Outbox {
+    fn default() -> Outbox {
+        Outbox::restore(0, [], [])
+    }
 }
 
 impl Outbox {
