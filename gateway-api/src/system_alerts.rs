@@ -73,7 +73,8 @@ fn look(open: &Open, reported: &mut Reported) -> Result<(), store::Error> {
 /// Reports the new entries of the audit trail.
 fn report_changes(alerts: &ActiveAlerts, store: &Store, last: &mut Option<u64>) -> Result<(), store::Error> {
     let newest = |limit| store.audit(limit, None, &AuditFilter::default()).map(|(entries, _)| entries);
-    let Some(entry) = newest(1)?.first().map(|entry| entry.id) else { return Ok(()) };
+    // Of an empty trail, the first entry is new.
+    let entry = newest(1)?.first().map_or(0, |entry| entry.id);
     let Some(before) = last.replace(entry) else { return Ok(()) };
     let count = usize::try_from(entry.saturating_sub(before)).unwrap_or(MAX_ENTRIES).min(MAX_ENTRIES);
     if count > 0 {

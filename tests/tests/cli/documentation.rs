@@ -73,6 +73,16 @@ const PAGES: &[Page] = &[
                  -d '{\"passphrase\":\"at least twelve\"}' -o backup.age",
         values: &[("/mnt/usb/gateway", "'$PWD'/backups")],
     },
+    Page {
+        file: "captures.md",
+        configuration: "{}",
+        before: "",
+        values: &[
+            ("capture get ID", "capture get $(curl -s $api/diagnostics/captures | jq -r .data[0].id)"),
+            ("capture stop ID", "capture stop $(curl -s $api/diagnostics/captures | jq -r .data[0].id)"),
+            ("capture/ID/", "capture/$(curl -s $api/diagnostics/captures | jq -r .data[0].id)/"),
+        ],
+    },
     Page { file: "dns.md", configuration: "{}", before: "id=$(device)", values: &[] },
     Page { file: "install.md", configuration: "{}", before: "", values: &[("/usr/local/share/man", "man")] },
     Page {

@@ -106,14 +106,15 @@ fn start(path: &Path) -> (Child, mpsc::Receiver<String>) {
     (writer, lines)
 }
 
-/// Kills the writer after `delay`, counted from its first output. In every fourth round it counts from the start, so
-/// that openings are interrupted too. Returns the output.
-fn round(path: &Path, number: u32, delay: Duration) -> Vec<String> {
+/// Kills the writer after `delay`, counted from its output of `lines_before` lines. In every fourth round it counts from the
+/// start, so that openings are interrupted too. Returns the output.
+fn round(path: &Path, number: u32, lines_before: u64, delay: Duration) -> Vec<String> {
     let (mut writer, lines) = start(path);
     let mut said = Vec::new();
-    if !number.is_multiple_of(4) {
+    let lines_before = if number.is_multiple_of(4) { 0 } else { lines_before };
+    for _ in 0..lines_before {
         match lines.recv_timeout(TIMEOUT) {
-            Ok(first) => said.push(first),
+            Ok(line) => said.push(line),
             Err(error) => panic!("round {number}: the writer said nothing: {error}; {:?}", writer.try_wait()),
         }
     }
@@ -143,7 +144,7 @@ fn two_hundred_kills_under_load_lose_nothing_that_was_confirmed() {
     let mut lines = 0;
     for number in 1..=KILLS {
         let delay = Duration::from_micros(dice.below(60_000));
-        for line in round(&path, number, delay) {
+        for line in round(&path, number, 1 + dice.below(4), delay) {
             promised.hear(&line);
         }
         lines = promised.lines;
