@@ -26,6 +26,9 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("POST /system/wipe", "takes away what the others are tried on: contract security, e2e wipe"),
 ];
 
+/// The server of this suite has no kernel, so it has no captures.
+const NO_KERNEL: &str = "needs interfaces: e2e captures";
+
 /// Endpoints whose success is impossible here, with the reason. They are tested regardless.
 const REFUSED: &[(&str, &str)] = &[
     ("POST /apply/confirm", "succeeds only while a change waits for it: contract apply"),
@@ -36,6 +39,11 @@ const REFUSED: &[(&str, &str)] = &[
         "a filter that is set would be asked by whatever address was made up: contract extfilter",
     ),
     ("POST /auth/setup", "there are accounts already: authz accounts"),
+    ("POST /diagnostics/capture", NO_KERNEL),
+    ("GET /diagnostics/capture/{id}", NO_KERNEL),
+    ("DELETE /diagnostics/capture/{id}", NO_KERNEL),
+    ("GET /diagnostics/capture/{id}/stream", NO_KERNEL),
+    ("GET /diagnostics/capture/{id}/pcapng", NO_KERNEL),
 ];
 
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\

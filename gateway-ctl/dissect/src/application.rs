@@ -11,6 +11,8 @@ const DHCPV6: [u16; 2] = [546, 547];
 const TLS: [u16; 7] = [443, 465, 853, 636, 993, 995, 8443];
 /// Ports of QUIC: HTTP/3 and DNS (RFC 9250, and the port of its drafts).
 const QUIC: [u16; 4] = [443, 784, 853, 8853];
+/// Ports of protocols with the messages of DNS: NetBIOS name service (RFC 1002), LLMNR (RFC 4795).
+const OTHER_NAMES: [u16; 2] = [137, 5355];
 /// Ports of STUN and TURN.
 const STUN: [u16; 2] = [3478, 3479];
 
@@ -60,8 +62,10 @@ pub fn read_datagram(
         Some((Protocol::Wireguard, info))
     } else if (dissector.quic.contains(endpoints) || between(&QUIC)) && quic::is_short(payload) {
         Some((Protocol::Quic, format!("protected payload, {} bytes", payload.len())))
-    } else {
+    } else if between(&OTHER_NAMES) {
         None
+    } else {
+        dns::read_question(payload).map(|info| (Protocol::Dns, info))
     };
     set(found, summary);
 }

@@ -77,6 +77,7 @@ impl Dissector {
                     format!("VLAN {}, {}", tag.vlan_identifier().value(), frame_type(tag.ether_type()));
             }
         }
+        let named = packet.ether_payload().and_then(|payload| named_protocol(payload.ether_type));
         match &packet.net {
             Some(LaxNetSlice::Arp(slice)) => arp::read(slice, summary),
             Some(LaxNetSlice::Ipv4(slice)) => {
@@ -103,6 +104,7 @@ impl Dissector {
             None => {
                 if packet.stop_err.is_some() {
                     summary.info.push_str(", malformed");
+                    summary.protocol = named.unwrap_or(summary.protocol);
                 }
             }
         }
@@ -192,6 +194,16 @@ fn teredo(payload: &[u8]) -> Option<&[u8]> {
         rest = rest.get(8..)?;
     }
     (rest.len() >= 40 && rest[0] >> 4 == 6).then_some(rest)
+}
+
+/// Returns the protocol of the next header by its EtherType, which a malformed header has as well.
+fn named_protocol(kind: EtherType) -> Option<Protocol> {
+    match kind {
+        EtherType::IPV4 => Some(Protocol::Ipv4),
+        EtherType::IPV6 => Some(Protocol::Ipv6),
+        EtherType::ARP => Some(Protocol::Arp),
+        _ => None,
+    }
 }
 
 fn frame_type(kind: EtherType) -> String {

@@ -92,6 +92,11 @@ fn upstreams_change_without_a_restart() {
 fn a_silent_upstream_has_an_alert_while_it_lasts() {
     let (testbed, upstream) = resolving();
     let network = &testbed.network;
+    // The list is fetched once within the time of this test.
+    let rule = "/alerts/rules/blocklist_update_failed";
+    let mut changed = testbed.api().get(rule).expect("a rule");
+    changed["threshold"] = json!(1);
+    testbed.api().put(rule, &changed).expect("changed");
     let list = json!({"name": "gone", "url": format!("http://{}:1/list", network.tv.v4)});
     let id = create(testbed.api(), "/dns/blocklist", &list).expect("a list");
     let mut laptop = client(&network.laptop);

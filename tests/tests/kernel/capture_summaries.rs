@@ -164,7 +164,7 @@ fn summaries_of_generated_packets_are_those_of_tshark() {
     }
     drop(writer);
     let protocols: Vec<Protocol> = summaries(&path).iter().map(|summary| summary.protocol).collect();
-    assert_eq!(protocols, [Protocol::Dns, Protocol::Mdns, Protocol::Udp]);
+    assert_eq!(protocols, [Protocol::Dns, Protocol::Mdns, Protocol::Dns]);
     assert_eq!(compare(&path), (3, vec![]));
 }
 
