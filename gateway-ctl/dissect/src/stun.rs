@@ -13,7 +13,7 @@ pub fn read(payload: &[u8], at_port: bool) -> Option<String> {
     }
     let kind = u16::from_be_bytes([header[0], header[1]]);
     let method = kind & 0xf | kind >> 1 & 0x70 | kind >> 2 & 0xf80;
-    if !has_cookie && !(method == 1 && HEADER + length == payload.len()) {
+    if !(has_cookie || method == 1 && HEADER + length == payload.len()) {
         return None;
     }
     let class = ["request", "indication", "success", "error"][usize::from(kind >> 4 & 1 | kind >> 7 & 2)];

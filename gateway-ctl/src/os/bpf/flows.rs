@@ -120,10 +120,11 @@ impl FlowReader {
             .map(|reason| reason as u8);
         let mut flows = BTreeMap::new();
         let mut count = |_, flow: FlowValue| {
-            if u64::from(flow.seen) >= oldest && chosen.contains(&flow.reason) {
-                if let Some(leg) = LegId::new(flow.leg) {
-                    *flows.entry((PolicyIndex(flow.policy), leg)).or_default() += 1;
-                }
+            if u64::from(flow.seen) >= oldest
+                && chosen.contains(&flow.reason)
+                && let Some(leg) = LegId::new(flow.leg)
+            {
+                *flows.entry((PolicyIndex(flow.policy), leg)).or_default() += 1;
             }
         };
         Table { records: &self.flows4, places: &self.flow_places4 }.for_each(&mut count)?;

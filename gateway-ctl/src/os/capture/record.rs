@@ -202,7 +202,7 @@ impl<R: Read> RecordReader<R> {
     }
 
     /// Returns the next record and the bytes of its packet. `None` at the end.
-    pub fn next(&mut self) -> io::Result<Option<(Record, &[u8])>> {
+    pub fn read_record(&mut self) -> io::Result<Option<(Record, &[u8])>> {
         let mut head = [0; 8];
         match self.from.read_exact(&mut head) {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
@@ -238,16 +238,18 @@ mod tests {
         };
         write(&mut out, &Record::Packet(frame), &[1, 2, 3], &mut buffer).expect("written");
         let mut reader = RecordReader::new(&out[..]);
-        assert!(matches!(reader.next(), Ok(Some((Record::Ready, [])))));
-        assert!(matches!(reader.next(), Ok(Some((Record::Packet(frame), [1, 2, 3]))) if frame.time_ns == 7));
-        assert!(matches!(reader.next(), Ok(None)));
+        assert!(matches!(reader.read_record(), Ok(Some((Record::Ready, [])))));
+        assert!(
+            matches!(reader.read_record(), Ok(Some((Record::Packet(frame), [1, 2, 3]))) if frame.time_ns == 7)
+        );
+        assert!(matches!(reader.read_record(), Ok(None)));
     }
 
     #[test]
     fn record_with_a_wrong_length_is_refused() {
         for head in [[0xff; 8], [4, 0, 0, 0, 5, 0, 0, 0]] {
-            assert!(RecordReader::new(&head[..]).next().is_err(), "{head:?}");
+            assert!(RecordReader::new(&head[..]).read_record().is_err(), "{head:?}");
         }
-        assert!(RecordReader::new(&[4, 0, 0, 0, 4, 0, 0, 0, b'"'][..]).next().is_err(), "cut off");
+        assert!(RecordReader::new(&[4, 0, 0, 0, 4, 0, 0, 0, b'"'][..]).read_record().is_err(), "cut off");
     }
 }

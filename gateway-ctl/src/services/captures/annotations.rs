@@ -16,11 +16,14 @@ use crate::world::World;
 /// Maximum number of flows whose decision is remembered. All are forgotten beyond it.
 const MAX_FLOWS: usize = 4096;
 
+/// Device and decision of a flow.
+type Found = (Option<String>, Option<CapturedDecision>);
+
 /// Source of annotations. It follows the plan.
 pub struct Annotations {
     context: CaptureContext,
     world: Arc<World>,
-    flows: HashMap<(usize, Direction, PacketFlow), (Option<String>, Option<CapturedDecision>)>,
+    flows: HashMap<(usize, Direction, PacketFlow), Found>,
 }
 
 impl Annotations {

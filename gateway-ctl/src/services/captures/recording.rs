@@ -206,7 +206,7 @@ pub(super) async fn start(
     let (mut process, output) = CaptureProcess::start(&order).await?;
     let mut records = RecordReader::new(BufReader::with_capacity(PIPE_BYTES, output));
     let first = try_blocking(move || {
-        records.next().map(|first| first.map(|(record, _)| record)).map(|first| (first, records))
+        records.read_record().map(|first| first.map(|(record, _)| record)).map(|first| (first, records))
     });
     let (first, records) = match timeout(START_TIMEOUT, first).await {
         Ok(Ok(Ok(read))) => read,
@@ -418,7 +418,7 @@ impl Reading {
         let mut annotations = Annotations::new(context);
         let (mut packets, mut bytes) = (0, 0);
         loop {
-            let Some((record, content)) = records.next()? else { return Ok(Outcome::Gone) };
+            let Some((record, content)) = records.read_record()? else { return Ok(Outcome::Gone) };
             match record {
                 Record::Ready => {}
                 Record::Failed(failure) => return Ok(Outcome::Failed(failure)),

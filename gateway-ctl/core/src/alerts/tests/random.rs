@@ -93,7 +93,7 @@ impl Trial {
 
     fn jump(&mut self) {
         let hours = self.random.below(2_000) as i64 - 1_000;
-        self.fixture.now.wall = self.fixture.now.wall + SignedDuration::from_hours(hours);
+        self.fixture.now.wall += SignedDuration::from_hours(hours);
     }
 
     /// Restarts, at times before the last changes are stored. Producers report again, and some end first what holds.
