@@ -1,25 +1,33 @@
 //! DHCP (RFC 2131) and DHCPv6 (RFC 8415).
 
-use dhcproto::v4::{self, DhcpOption, OptionCode};
-use dhcproto::{Decodable as _, Decoder};
+use std::ops::Range;
+
+use dhcproto::v4::borrowed::Message;
+use dhcproto::v4::{MessageType, OptionCode};
 
 use crate::text::mac;
 
-/// Returns the text about a message of DHCP.
+/// Place of the hardware address in a message (RFC 2131, section 2).
+const CHADDR: Range<usize> = 28..44;
+
+/// Returns the text about a message of DHCP. The borrowed view of dhcproto reads options as bytes; its typed options panic
+/// at some lengths.
 pub fn read_v4(payload: &[u8]) -> String {
-    let Ok(message) = v4::Message::decode(&mut Decoder::new(payload)) else {
-        return "malformed or cut off".to_owned();
-    };
-    let options = message.opts();
-    let kind = options.msg_type().map_or_else(|| "BOOTP".to_owned(), |kind| format!("{kind:?}"));
-    let mut info = format!("{kind} of {}", mac(message.chaddr()));
+    let Ok(message) = Message::new(payload) else { return "malformed or cut off".to_owned() };
+    let (mut kind, mut name) = ("BOOTP".to_owned(), String::new());
+    for option in message.opts() {
+        match (option.code(), option.data()) {
+            (OptionCode::MessageType, [number]) => kind = format!("{:?}", MessageType::from(*number)),
+            (OptionCode::Hostname, bytes) => name = format!(", name {}", bytes.escape_ascii()),
+            _ => {}
+        }
+    }
+    let address = CHADDR.start..CHADDR.start + usize::from(message.hlen()).min(CHADDR.len());
+    let mut info = format!("{kind} of {}", mac(payload.get(address).unwrap_or_default()));
     if !message.yiaddr().is_unspecified() {
         info.push_str(&format!(", {}", message.yiaddr()));
     }
-    if let Some(DhcpOption::Hostname(name)) = options.get(OptionCode::Hostname) {
-        info.push_str(&format!(", name {name}"));
-    }
-    info
+    info + &name
 }
 
 /// Returns the text about a message of DHCPv6.

@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 
 use etherparse::{
-    EtherType, Ipv4ExtensionsSlice, Ipv6ExtensionSlice, LaxLinkExtSlice, LaxNetSlice, LaxSlicedPacket,
-    LinkSlice, ether_type, ip_number,
+    EtherType, IpNumber, Ipv4ExtensionsSlice, LaxLinkExtSlice, LaxNetSlice, LaxSlicedPacket, LinkSlice,
+    ether_type, ip_number,
 };
 
 use crate::connections::Dissector;
@@ -92,11 +92,8 @@ impl Dissector {
             Some(LaxNetSlice::Ipv6(slice)) => {
                 let header = slice.header();
                 let addresses = (header.source_addr().into(), header.destination_addr().into());
-                let is_later = |extension| match extension {
-                    Ipv6ExtensionSlice::Fragment(fragment) => fragment.fragment_offset().value() != 0,
-                    _ => false,
-                };
-                let later = slice.extensions().clone().into_iter().any(is_later);
+                let extensions = slice.extensions();
+                let later = is_later_fragment(extensions.first_header(), extensions.slice());
                 let payload = slice.payload();
                 let next = Inner { number: payload.ip_number.0, bytes: payload.payload, later };
                 self.network(Protocol::Ipv6, addresses, &next, summary, depth);
@@ -194,6 +191,25 @@ fn teredo(payload: &[u8]) -> Option<&[u8]> {
         rest = rest.get(8..)?;
     }
     (rest.len() >= 40 && rest[0] >> 4 == 6).then_some(rest)
+}
+
+/// Reports whether IPv6 extension headers (RFC 8200, section 4) make a packet a fragment after the first. The iterator of
+/// etherparse reads behind the end of headers that are cut off.
+fn is_later_fragment(first: Option<IpNumber>, headers: &[u8]) -> bool {
+    let (mut next, mut rest) = (first, headers);
+    while let (Some(kind), [following, length, ..]) = (next, rest) {
+        let size = match kind {
+            IpNumber::IPV6_FRAGMENTATION_HEADER => {
+                return rest
+                    .get(2..4)
+                    .is_some_and(|offset| u16::from_be_bytes([offset[0], offset[1]]) >> 3 != 0);
+            }
+            IpNumber::AUTHENTICATION_HEADER => (usize::from(*length) + 2) * 4,
+            _ => (usize::from(*length) + 1) * 8,
+        };
+        (next, rest) = (Some(IpNumber(*following)), rest.get(size..).unwrap_or_default());
+    }
+    false
 }
 
 /// Returns the protocol of the next header by its EtherType, which a malformed header has as well.

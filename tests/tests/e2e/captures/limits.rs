@@ -69,7 +69,8 @@ fn captures_outlive_a_restart_and_end_with_a_soft_wipe() {
     let running = start(&testbed, &json!({"interface": LAN, "filter": "icmp"}));
     assert!(ping(&testbed.network.laptop, server(false)), "an answer");
     wait_for_packets(&testbed, &running, "a packet", |_| true);
-    wait_for_packets(&testbed, &done, "a packet", |_| true);
+    wait_until(SOON, "the end of the capture", || (detail(&testbed, &done)["state"] == "done").then_some(()))
+        .expect("done");
     testbed.daemon.kill9().expect("killed");
     testbed.daemon.start().expect("a daemon");
     let capture = detail(&testbed, &done);

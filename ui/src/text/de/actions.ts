@@ -74,6 +74,7 @@ const OBJECTS: Record<string, string> = {
 }
 
 const VERBS: Record<string, string> = {
+  acknowledge: 'bestätigen',
   activate: 'aktivieren',
   adopt: 'aufnehmen',
   apply: 'anwenden',
@@ -92,12 +93,14 @@ const VERBS: Record<string, string> = {
   reconcile: 'abgleichen',
   renew: 'erneuern',
   replace: 'ändern',
+  resolve: 'beenden',
   revert: 'zurücknehmen',
   revoke: 'beenden',
   run: 'ausführen',
   set: 'setzen',
   start: 'starten',
   stop: 'anhalten',
+  test: 'prüfen',
   toggle: 'umschalten',
 }
 
