@@ -34,7 +34,7 @@ pub fn write(path: &Path, value: &impl Serialize) -> io::Result<()> {
     std::fs::rename(&written, path)
 }
 
-/// Erases a file and what an interrupted [`write`] left of it.
+/// Erases a file and what an interrupted [`write()`] left of it.
 pub fn erase(path: &Path) -> io::Result<()> {
     erase_file(path).and(erase_file(&path.with_extension("new")))
 }
