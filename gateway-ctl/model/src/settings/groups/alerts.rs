@@ -113,7 +113,7 @@ impl AlertWebhook {
         if url.host_str().is_some_and(|host| host.contains(['{', '}', '%']))
             || with_token(&url, "x").is_none()
         {
-            let message = "{token} stands in the path or the query, not in the name of the host.";
+            let message = "{token} belongs to the path or the query, not to the name of the host.";
             problems.add(code::FORMAT, "url", message);
         } else if !self.token.is_set() {
             problems.required("token");
