@@ -21,13 +21,13 @@ use crate::error::{ApiError, Code};
 use crate::gateway::Gateway;
 use crate::peer::Peer;
 
-pub mod accounts;
+pub(crate) mod accounts;
 pub mod api_key;
-pub mod login_throttle;
-pub mod password;
-pub mod rate_limit;
-pub mod setup;
-pub mod token;
+pub(crate) mod login_throttle;
+pub(crate) mod password;
+pub(crate) mod rate_limit;
+pub(crate) mod setup;
+pub(crate) mod token;
 
 use login_throttle::LoginThrottle;
 use password::Passwords;

@@ -130,7 +130,7 @@ pub struct Actor {
 }
 
 /// Checks that the caller has the access class.
-pub fn check(actor: &Actor, access: Access) -> Result<(), ApiError> {
+pub(crate) fn check(actor: &Actor, access: Access) -> Result<(), ApiError> {
     let unproven = match actor.proof {
         Proof::None => access != Access::Open,
         Proof::Localnet => access.needs_credential(),

@@ -5,7 +5,9 @@ use gateway_ctl::supervise::try_blocking;
 use crate::error::ApiError;
 
 /// Runs blocking work on a thread that may block.
-pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ApiError> {
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, ApiError> {
     match try_blocking(work).await {
         Ok(value) => Ok(value),
         // The dispatcher turns panics into responses.

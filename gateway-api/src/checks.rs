@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 
 /// Interval of the checks.
-pub const PERIOD: Duration = Duration::from_secs(2);
+pub(crate) const PERIOD: Duration = Duration::from_secs(2);
 /// Age from which results are worthless.
 const MAX_AGE: Duration = Duration::from_secs(30);
 /// Code of the finding about a LAN interface whose packets the programs cannot parse.
@@ -76,7 +76,7 @@ impl Checks {
 
 /// Returns the checks of the reconcile loop and of the tasks, which no service reports. `has_resolver`: a resolver was
 /// started.
-pub fn of_daemon(world: &World, supervisor: &Supervisor, has_resolver: bool) -> Vec<Health> {
+pub(crate) fn of_daemon(world: &World, supervisor: &Supervisor, has_resolver: bool) -> Vec<Health> {
     let mut checks = vec![plan(world), lan(world), tasks(supervisor)];
     checks.extend(resolver(world, has_resolver));
     checks.into_iter().map(Health::from).collect()

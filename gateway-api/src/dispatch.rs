@@ -35,7 +35,7 @@ use crate::{openapi, pages};
 
 mod body;
 mod browser;
-pub mod conditional;
+pub(crate) mod conditional;
 mod multipart;
 mod request_id;
 mod spool;

@@ -18,7 +18,7 @@ mod diagnostics;
 mod dns;
 mod export;
 mod federation;
-pub mod health;
+pub(crate) mod health;
 mod hosts;
 mod interfaces;
 mod mesh;

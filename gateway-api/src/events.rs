@@ -20,7 +20,7 @@ use tokio::sync::{broadcast, watch};
 
 use crate::gateway::Open;
 
-pub const MEDIA: &str = "text/event-stream";
+pub(crate) const MEDIA: &str = "text/event-stream";
 
 /// Silence before an event that shows that the daemon responds. A client that misses two of them can say within ten
 /// seconds that it does not.
@@ -39,7 +39,7 @@ struct Source {
 
 /// Returns an endless body: the current state, then an event for each commit (`revision`), each reconcile run
 /// (`status`), and each change of an alert (`alert`). A `heartbeat` follows each silence.
-pub fn body(open: &Open) -> Body {
+pub(crate) fn body(open: &Open) -> Body {
     let alerts = open.alerts.clone();
     let changed = alerts.subscribe().1;
     let worlds = open.worlds.watch();

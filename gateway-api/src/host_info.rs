@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Platform {
+pub(crate) struct Platform {
     pub hostname: String,
     /// Name and version of the distribution.
     pub os: String,
@@ -30,7 +30,7 @@ pub struct Platform {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Cpu {
+pub(crate) struct Cpu {
     pub model: String,
     pub cores: usize,
     /// Load averages over 1, 5 and 15 minutes.
@@ -39,7 +39,7 @@ pub struct Cpu {
 
 /// Memory of the host, in bytes.
 #[derive(Debug, Default, Serialize, JsonSchema)]
-pub struct Memory {
+pub(crate) struct Memory {
     pub total: u64,
     pub available: u64,
     pub used: u64,
@@ -49,7 +49,7 @@ pub struct Memory {
 
 /// A mounted file system on a block device. Sizes are in bytes.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Disk {
+pub(crate) struct Disk {
     pub device: String,
     pub mount: String,
     pub filesystem: String,
@@ -67,7 +67,7 @@ text_enum! {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Nic {
+pub(crate) struct Nic {
     pub name: String,
     /// Kernel driver, or the type of a link without hardware.
     pub driver: Option<String>,
@@ -82,7 +82,7 @@ pub struct Nic {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Ebpf {
+pub(crate) struct Ebpf {
     /// Attachment of the programs: `tcx`, `clsact`, or `none` if none are attached.
     pub mode: &'static str,
     pub btf: bool,
@@ -92,7 +92,7 @@ pub struct Ebpf {
 
 /// Reads all values. `attached`: current attachment of the programs of the gateway. `facts`: observed links; may be
 /// empty. `xdp`: interfaces with the XDP program of the gateway.
-pub fn read(attached: &'static str, facts: &Facts, xdp: &BTreeSet<String>) -> Platform {
+pub(crate) fn read(attached: &'static str, facts: &Facts, xdp: &BTreeSet<String>) -> Platform {
     let system = rustix::system::uname();
     let text = |name: &std::ffi::CStr| name.to_string_lossy().into_owned();
     Platform {
@@ -111,12 +111,12 @@ pub fn read(attached: &'static str, facts: &Facts, xdp: &BTreeSet<String>) -> Pl
 }
 
 /// Returns the name of this host.
-pub fn hostname() -> String {
+pub(crate) fn hostname() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 /// Returns the names of the detected kernel features. The preflight checks use them too.
-pub fn kernel_features() -> Vec<&'static str> {
+pub(crate) fn kernel_features() -> Vec<&'static str> {
     let mut features = Vec::new();
     if Path::new("/sys/kernel/btf/vmlinux").exists() {
         features.push("btf");
@@ -132,7 +132,7 @@ pub fn kernel_features() -> Vec<&'static str> {
 }
 
 /// Parses a kernel release: `6.18.5-custom` gives `(6, 18)`.
-pub fn kernel_version(release: &str) -> Option<(u32, u32)> {
+pub(crate) fn kernel_version(release: &str) -> Option<(u32, u32)> {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit());
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
@@ -229,7 +229,7 @@ fn disks(mounts: &str) -> Vec<Disk> {
 }
 
 /// Returns the names of the interfaces in the network namespace of this process. /sys may show those of another one.
-pub fn interface_names() -> Vec<String> {
+pub(crate) fn interface_names() -> Vec<String> {
     let table = read_text("/proc/self/net/dev").unwrap_or_default();
     let mut names: Vec<String> = table
         .lines()
@@ -241,7 +241,7 @@ pub fn interface_names() -> Vec<String> {
 }
 
 /// Returns the /sys directory of an interface, if it describes the interface of this network namespace.
-pub fn interface_folder(name: &str, mac: Option<&str>) -> Option<PathBuf> {
+pub(crate) fn interface_folder(name: &str, mac: Option<&str>) -> Option<PathBuf> {
     let folder = Path::new("/sys/class/net").join(name);
     let index: u32 = attribute(folder.join("ifindex"))?.parse().ok()?;
     #[expect(clippy::disallowed_methods, reason = "looks an interface up, and sends nothing")]
@@ -295,7 +295,7 @@ fn ebpf(attached: &'static str) -> Ebpf {
 }
 
 /// Returns the temperature of the processor's own sensor, else of the first thermal zone.
-pub fn cpu_temperature(class: &Path) -> Option<f64> {
+pub(crate) fn cpu_temperature(class: &Path) -> Option<f64> {
     let millidegrees = |path: &Path| attribute(path)?.parse::<f64>().ok().map(|value| value / 1000.0);
     let entries = |folder: &str| {
         let mut paths: Vec<_> = fs::read_dir(class.join(folder))

@@ -18,13 +18,13 @@ const TRIM_INTERVAL: Duration = Duration::from_secs(3600);
 
 /// Components that receive settings by a call instead of reading the world.
 #[derive(Clone)]
-pub struct Followers {
+pub(crate) struct Followers {
     pub enforcement: Arc<dyn Enforcement>,
     pub endpoint_names: Resolver,
 }
 
 /// Applies settings at each revision until the store is closed.
-pub async fn follow(worlds: Arc<Worlds>, store: Arc<Store>, followers: Followers) {
+pub(crate) async fn follow(worlds: Arc<Worlds>, store: Arc<Store>, followers: Followers) {
     let Followers { enforcement, endpoint_names } = followers;
     let mut revisions = store.watch();
     let (mut level, mut interval) = (None::<LogLevel>, None);
@@ -46,7 +46,7 @@ pub async fn follow(worlds: Arc<Worlds>, store: Arc<Store>, followers: Followers
 }
 
 /// Trims the audit trail once an hour to the configured retention.
-pub async fn trim_audit(worlds: Arc<Worlds>, store: Arc<Store>) {
+pub(crate) async fn trim_audit(worlds: Arc<Worlds>, store: Arc<Store>) {
     loop {
         let audit = worlds.in_force().config.audit.clone();
         let store = store.clone();

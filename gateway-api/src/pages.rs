@@ -9,8 +9,8 @@ use http::StatusCode;
 
 use crate::reply::{Content, Reply};
 
-pub mod file;
-pub mod negotiation;
+pub(crate) mod file;
+pub(crate) mod negotiation;
 
 use file::ASSETS;
 pub use file::{Embedded, File, response};

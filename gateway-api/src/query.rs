@@ -13,7 +13,7 @@ use serde::forward_to_deserialize_any;
 use crate::error::ApiError;
 use crate::request::Query;
 
-pub mod parameters;
+pub(crate) mod parameters;
 
 impl Query {
     /// Decodes the parameters of a type. Names that it does not have are ignored: the dispatcher refuses those that no
@@ -30,7 +30,7 @@ impl Query {
 }
 
 /// Returns the names of the parameters of a type.
-pub fn names<Q: DeserializeOwned>() -> &'static [&'static str] {
+pub(crate) fn names<Q: DeserializeOwned>() -> &'static [&'static str] {
     let mut names: &'static [&'static str] = &[];
     // The fields are known when they are asked for; there is nothing to decode.
     let _ = Q::deserialize(FieldNames(&mut names));

@@ -118,7 +118,7 @@ impl<O: Serialize + JsonSchema> Answer for O {
 
 /// A value with headers and other properties of the response.
 #[derive(Debug)]
-pub struct WithHeaders<O> {
+pub(crate) struct WithHeaders<O> {
     pub data: O,
     pub status: StatusCode,
     pub warnings: Vec<Warning>,
@@ -133,7 +133,7 @@ pub struct WithHeaders<O> {
 }
 
 impl<O> WithHeaders<O> {
-    pub fn new(data: O) -> Self {
+    pub(crate) fn new(data: O) -> Self {
         Self {
             data,
             status: StatusCode::OK,
@@ -150,7 +150,7 @@ impl<O> WithHeaders<O> {
 
 impl<T> WithHeaders<Vec<T>> {
     /// Returns a complete list with its length in `X-Total-Count`.
-    pub fn counted(list: Vec<T>) -> Self {
+    pub(crate) fn counted(list: Vec<T>) -> Self {
         let total = Some(list.len());
         Self { total, ..Self::new(list) }
     }

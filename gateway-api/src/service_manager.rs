@@ -7,14 +7,14 @@ use sd_notify::NotifyState;
 use crate::context::Api;
 use crate::gateway::Gateway;
 
-pub fn notify(state: &[NotifyState<'_>]) {
+pub(crate) fn notify(state: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(state) {
         tracing::warn!(%error, "failed to notify the service manager");
     }
 }
 
 /// Feeds the watchdog of the service manager while the reconcile loop makes progress.
-pub async fn feed_watchdog(api: Arc<Api>) {
+pub(crate) async fn feed_watchdog(api: Arc<Api>) {
     let Gateway::Open(open) = &api.gateway else { return std::future::pending().await };
     let Some(limit) = sd_notify::watchdog_enabled() else { return std::future::pending().await };
     loop {

@@ -15,7 +15,7 @@ use crate::system_alerts;
 use crate::tls::{self, Tls};
 use crate::wipe;
 
-pub fn list(api: &Arc<Api>, tls: Arc<Tls>, hangup: Signal) -> Vec<Service> {
+pub(crate) fn list(api: &Arc<Api>, tls: Arc<Tls>, hangup: Signal) -> Vec<Service> {
     let known = api.clone();
     let known = move || (known.gateway.config(), known.gateway.facts());
     let files = tls::follow_files(known, tls.clone(), hangup);

@@ -14,7 +14,7 @@ const WAITING_PARTS: usize = 4;
 
 /// Returns a body that `write` writes. It waits while the client reads slowly, and ends when the client is gone. If it
 /// fails, the response breaks off.
-pub fn body(
+pub(crate) fn body(
     permit: OwnedSemaphorePermit,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()> + Send + 'static,
 ) -> Body {
@@ -56,7 +56,7 @@ impl Write for Parts {
 }
 
 /// Writes text into a JSON string, of which only line breaks need an escape.
-pub struct InJsonString<'a> {
+pub(crate) struct InJsonString<'a> {
     pub out: &'a mut dyn Write,
     /// Length of the text in bytes.
     pub length: usize,

@@ -37,7 +37,7 @@ struct Reported {
 }
 
 /// Follows the gateway until it is aborted.
-pub async fn follow(api: Arc<Api>) {
+pub(crate) async fn follow(api: Arc<Api>) {
     let mut reported = Reported::default();
     loop {
         let watched = api.clone();

@@ -19,7 +19,7 @@ use crate::reply::Reply;
 use crate::request::Request;
 
 mod build;
-pub mod collection;
+pub(crate) mod collection;
 mod group;
 mod route;
 mod schema;

@@ -16,10 +16,10 @@ use crate::error::ApiError;
 use crate::gateway::{Gateway, Open};
 use crate::table::Audit;
 
-pub const AUDIT: Audit = Audit { action: "wipe_system", resource_type: "system" };
+pub(crate) const AUDIT: Audit = Audit { action: "wipe_system", resource_type: "system" };
 
 /// Wipes the gateway. After a hard wipe the daemon stops.
-pub async fn wipe(open: &Open, ticket: AuditTicket, level: WipeLevel) -> Result<(), ApiError> {
+pub(crate) async fn wipe(open: &Open, ticket: AuditTicket, level: WipeLevel) -> Result<(), ApiError> {
     let store = open.store.clone();
     match level {
         WipeLevel::Soft => {
@@ -60,7 +60,7 @@ async fn erase(open: &Open, level: WipeLevel) -> Result<(), ApiError> {
 
 /// Records a check-in. Every request of an administrator or an operator is one; an address alone is no proof. While
 /// sign-in is off, every accepted caller is an administrator.
-pub fn note_presence(cx: &Cx) {
+pub(crate) fn note_presence(cx: &Cx) {
     let in_charge = matches!(cx.actor.role, Role::Admin | Role::Operator);
     let Gateway::Open(open) = &cx.api.gateway else { return };
     if !in_charge || matches!(cx.actor.proof, Proof::None | Proof::Localnet) || !open.deadman.is_set() {
@@ -77,7 +77,7 @@ pub fn note_presence(cx: &Cx) {
 }
 
 /// Follows the dead-man switch until the daemon stops.
-pub async fn follow_switch(api: Arc<Api>) {
+pub(crate) async fn follow_switch(api: Arc<Api>) {
     let Gateway::Open(open) = &api.gateway else { return };
     let mut ticks = tokio::time::interval(POLL_INTERVAL);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -103,7 +103,7 @@ pub async fn follow_switch(api: Arc<Api>) {
 }
 
 /// Returns when the daemon should stop by itself.
-pub async fn ending(api: &Api) {
+pub(crate) async fn ending(api: &Api) {
     match &api.gateway {
         Gateway::Open(open) => open.ending.notified().await,
         Gateway::Blocked { .. } => pending().await,

@@ -9,7 +9,7 @@ use tokio::task::spawn_blocking;
 static TURN: Semaphore = Semaphore::const_new(1);
 
 /// Returns the text of a secret, as [`Secret::expose`] does.
-pub async fn open(secret: &Secret) -> &str {
+pub(crate) async fn open(secret: &Secret) -> &str {
     if !secret.is_opened()
         && let Ok(_turn) = TURN.acquire().await
     {

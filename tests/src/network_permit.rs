@@ -28,7 +28,7 @@ const NEXT: &str = "next-network";
 
 /// Permit for the networks of one test. Dropping it returns it.
 #[derive(Debug)]
-pub struct NetworkPermit {
+pub(crate) struct NetworkPermit {
     /// A test that holds a permit takes none for its second network. Otherwise tests could wait for each other forever.
     name: Option<Name>,
 }
@@ -64,7 +64,7 @@ thread_local! {
 
 impl NetworkPermit {
     /// Waits for a permit.
-    pub fn take() -> Result<Self> {
+    pub(crate) fn take() -> Result<Self> {
         if HAS_PERMIT.replace(true) {
             return Ok(Self { name: None });
         }

@@ -13,4 +13,4 @@ mod testbed;
 use std::time::Duration;
 
 /// Timeout for immediate results on a slow machine.
-pub const SOON: Duration = Duration::from_secs(20);
+pub(crate) const SOON: Duration = Duration::from_secs(20);

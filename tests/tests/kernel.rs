@@ -3,7 +3,7 @@
 mod answers;
 mod capture_summaries;
 mod captures;
-pub mod differential;
+pub(crate) mod differential;
 mod dns_filter;
 mod effects;
 mod fast_path;
@@ -14,4 +14,4 @@ mod incremental_plans;
 mod load;
 mod many_policies;
 mod policy_lookup;
-pub mod wireguard;
+pub(crate) mod wireguard;

@@ -22,7 +22,7 @@ use crate::soak::inventory::Inventory;
 const SOON: Duration = Duration::from_secs(60);
 
 /// The network and the state of its faults.
-pub struct Site {
+pub(crate) struct Site {
     pub testbed: Testbed,
     pub openvpn: Server,
     /// API objects of the tunnels.

@@ -9,7 +9,7 @@ use crate::{demo, process, setup};
 const WIREGUARD_GO: &str = "GATEWAY_BENCH_WIREGUARD_GO";
 
 #[derive(clap::Args)]
-pub struct Options {
+pub(crate) struct Options {
     /// Only this measurement; may be given several times
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
@@ -21,7 +21,7 @@ pub struct Options {
     rest: Vec<String>,
 }
 
-pub fn run(options: &Options) -> Result<()> {
+pub(crate) fn run(options: &Options) -> Result<()> {
     process::require_root("the benches make network namespaces of their own and load kernel programs")?;
     let mut arguments = Vec::new();
     for name in &options.only {

@@ -36,13 +36,13 @@ fn check() -> Result<Vec<String>> {
 }
 
 #[derive(clap::Args, Default)]
-pub struct Options {
+pub(crate) struct Options {
     /// Renew the part of the table of contents that lists known limits and decisions
     #[arg(long)]
     update: bool,
 }
 
-pub fn run(options: &Options) -> Result<ExitCode> {
+pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     if options.update {
         update()?;
     }

@@ -10,7 +10,7 @@ use crate::{book, dependencies, ebpf, prepare::prepare, process, setup, tidy, un
 type Check = fn() -> Result<()>;
 
 /// Runs every step, also after a failed one: one run shows everything.
-pub fn run() -> Result<ExitCode> {
+pub(crate) fn run() -> Result<ExitCode> {
     prepare(setup::Need::Build)?;
     let mut failed = Vec::new();
     for (name, mut command) in steps() {

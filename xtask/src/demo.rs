@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use crate::{metadata::Metadata, prepare::prepare_daemon, process, setup};
 
 #[derive(clap::Args)]
-pub struct Options {
+pub(crate) struct Options {
     /// Run all steps once, fail if a claim does not hold, and remove everything
     #[arg(long)]
     check: bool,
@@ -17,7 +17,7 @@ pub struct Options {
     rest: Vec<String>,
 }
 
-pub fn run(options: &Options) -> Result<()> {
+pub(crate) fn run(options: &Options) -> Result<()> {
     process::require_root("the demo makes network namespaces of its own and loads kernel programs")?;
     let mut arguments = Vec::new();
     if options.check {
@@ -29,7 +29,7 @@ pub fn run(options: &Options) -> Result<()> {
 
 /// Build profile of the daemon and the program.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Build {
+pub(crate) enum Build {
     /// Profile of the tests, so that only one build is needed.
     Dev,
     /// Installed profile, for measurements.
@@ -61,7 +61,7 @@ impl Build {
 
 /// Replaces this process by a program of the test package, which finds the daemon in `GATEWAYD_BIN` and gets these
 /// variables besides. Returns only on failure.
-pub fn hand_over(
+pub(crate) fn hand_over(
     program: &str,
     build: Build,
     arguments: &[String],

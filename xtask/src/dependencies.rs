@@ -2,7 +2,7 @@
 //! RustSec. The licences are checked here as well, for the packages in the dashboard and for tests without cargo-deny.
 
 mod dependency;
-pub mod licenses;
+pub(crate) mod licenses;
 
 use std::{
     env, fs,
@@ -15,13 +15,13 @@ use toml::Value as Toml;
 
 use crate::{paths, process, setup};
 
-pub use dependency::Dependency;
+pub(crate) use dependency::Dependency;
 
 /// Entries of `deny.toml` that concern nothing any more are errors too.
 const STALE: [&str; 4] = ["--deny", "unmatched-skip", "--deny", "unnecessary-skip"];
 
 /// Fails if a dependency breaks a rule. cargo-deny reports each.
-pub fn check() -> Result<()> {
+pub(crate) fn check() -> Result<()> {
     let program = setup::cargo_deny()?;
     let mut own = on(&program, "Cargo.toml");
     process::run(own.args(["check", "--show-stats"]).args(STALE).args(["bans", "licenses", "sources"]))?;
@@ -61,7 +61,7 @@ fn on(program: &Path, manifest: &str) -> Command {
 }
 
 /// Returns the content of `deny.toml`.
-pub fn rules() -> Result<Toml> {
+pub(crate) fn rules() -> Result<Toml> {
     let path = paths::root().join("deny.toml");
     let rules = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     rules.parse().with_context(|| format!("{} is not TOML", path.display()))
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
     use crate::metadata::{Metadata, text};
 
-    pub fn dependency(name: &str, version: &str, license: &str) -> Dependency {
+    pub(super) fn dependency(name: &str, version: &str, license: &str) -> Dependency {
         Dependency {
             name: name.to_owned(),
             version: version.parse().unwrap(),

@@ -19,7 +19,7 @@ use clap::ValueEnum;
 use crate::{paths, process};
 
 #[derive(clap::Args)]
-pub struct Options {
+pub(crate) struct Options {
     /// Build only this part
     #[arg(value_enum)]
     part: Option<Part>,
@@ -39,7 +39,7 @@ enum Part {
     Client,
 }
 
-pub fn run(options: &Options) -> Result<()> {
+pub(crate) fn run(options: &Options) -> Result<()> {
     if let (Some(programs), Some(into)) = (&options.programs, &options.into) {
         println!("{}", debian::pack(programs, into, debian::Compression::Quick)?.display());
         return Ok(());

@@ -19,13 +19,13 @@ use crate::{
 const TARGET: &str = "bpfel-unknown-none";
 
 #[derive(clap::Args)]
-pub struct Options {
+pub(crate) struct Options {
     /// Build them, compare them with the committed ones, and change nothing
     #[arg(long)]
     check: bool,
 }
 
-pub fn run(options: &Options) -> Result<()> {
+pub(crate) fn run(options: &Options) -> Result<()> {
     let _lock = process::lock("ebpf")?;
     let compiler = setup::bpf_toolchain()?;
     compile(&compiler)?;
@@ -53,7 +53,7 @@ pub fn run(options: &Options) -> Result<()> {
 
 /// Builds the programs and compares them with the committed ones, unless this was done with the same record. The record alone
 /// does not prove that the programs are of their sources.
-pub fn check_changed() -> Result<()> {
+pub(crate) fn check_changed() -> Result<()> {
     let stamp = paths::bpf_build().join("checked");
     let record = fs::read(paths::bpf_record()).context("cannot read the record of the kernel programs")?;
     ensure_current()?;
@@ -66,7 +66,7 @@ pub fn check_changed() -> Result<()> {
 }
 
 /// Fails if the committed programs are from other sources.
-pub fn ensure_current() -> Result<()> {
+pub(crate) fn ensure_current() -> Result<()> {
     let differences = differences()?;
     if differences.is_empty() {
         return Ok(());
@@ -78,7 +78,7 @@ pub fn ensure_current() -> Result<()> {
 }
 
 /// Returns each input that differs from the record of the committed programs.
-pub fn differences() -> Result<Vec<String>> {
+pub(crate) fn differences() -> Result<Vec<String>> {
     let path = paths::bpf_record();
     let recorded = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     Ok(record::differences(&recorded, &record::text("")?))

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-pub fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
     xtask.parent().expect("the package lies in a folder of the workspace").to_path_buf()
 }
@@ -12,112 +12,112 @@ fn target() -> PathBuf {
     root().join("target")
 }
 
-pub fn ebpf_package() -> PathBuf {
+pub(crate) fn ebpf_package() -> PathBuf {
     root().join("gateway-ebpf")
 }
 
 /// Returns the root for `cargo install --root`.
-pub fn tools() -> PathBuf {
+pub(crate) fn tools() -> PathBuf {
     target().join("tools")
 }
 
-pub fn tools_bin() -> PathBuf {
+pub(crate) fn tools_bin() -> PathBuf {
     tools().join("bin")
 }
 
 /// Returns the folder of the unpacked compiler of the distribution.
-pub fn bpf_toolchain() -> PathBuf {
+pub(crate) fn bpf_toolchain() -> PathBuf {
     target().join("bpf-toolchain")
 }
 
 /// Returns cargo's separate target directory for the kernel programs.
-pub fn bpf_build() -> PathBuf {
+pub(crate) fn bpf_build() -> PathBuf {
     target().join("bpf-build")
 }
 
 /// Returns the path of the committed kernel programs.
-pub fn bpf_object() -> PathBuf {
+pub(crate) fn bpf_object() -> PathBuf {
     ebpf_package().join("object/gateway.bpf.o")
 }
 
 /// Returns the path of the record: inputs of the committed kernel programs, with their checksums.
-pub fn bpf_record() -> PathBuf {
+pub(crate) fn bpf_record() -> PathBuf {
     ebpf_package().join("object/inputs.sha256")
 }
 
 /// Returns the Python environment with schemathesis.
-pub fn schemathesis() -> PathBuf {
+pub(crate) fn schemathesis() -> PathBuf {
     target().join("schemathesis")
 }
 
-pub fn promtool() -> PathBuf {
+pub(crate) fn promtool() -> PathBuf {
     target().join("tools/promtool")
 }
 
 /// Returns the newest wireguard-go, for the benches.
-pub fn wireguard_go() -> PathBuf {
+pub(crate) fn wireguard_go() -> PathBuf {
     target().join("tools/wireguard-go")
 }
 
-pub fn schemathesis_requirements() -> PathBuf {
+pub(crate) fn schemathesis_requirements() -> PathBuf {
     root().join("tests/contract/schemathesis.txt")
 }
 
 /// Returns the folder with roots and suites of the test targets of gateway-tests.
-pub fn tests() -> PathBuf {
+pub(crate) fn tests() -> PathBuf {
     root().join("tests/tests")
 }
 
 /// Returns the folder of the documentation as HTML.
-pub fn book() -> PathBuf {
+pub(crate) fn book() -> PathBuf {
     target().join("book")
 }
 
 /// Returns the path of the durations of the suites, one a line.
-pub fn durations() -> PathBuf {
+pub(crate) fn durations() -> PathBuf {
     target().join("suite-durations.txt")
 }
 
 /// Returns the folder of the output of flaky tests in the last run.
-pub fn flaky_tests() -> PathBuf {
+pub(crate) fn flaky_tests() -> PathBuf {
     target().join("flaky-tests")
 }
 
 /// Returns the list of vendors of MAC addresses.
-pub fn vendors() -> PathBuf {
+pub(crate) fn vendors() -> PathBuf {
     root().join("gateway-ctl/src/services/hosts/vendors.gz")
 }
 
 /// Returns the folder with the sources of the dashboard.
-pub fn ui() -> PathBuf {
+pub(crate) fn ui() -> PathBuf {
     root().join("ui")
 }
 
 /// Returns the folder of the built dashboard.
-pub fn ui_dist() -> PathBuf {
+pub(crate) fn ui_dist() -> PathBuf {
     ui().join("dist")
 }
 
 /// Returns the folder of the records about the dashboard.
-pub fn ui_records() -> PathBuf {
+pub(crate) fn ui_records() -> PathBuf {
     target().join("ui")
 }
 
 /// Returns the folder of release archives.
-pub fn dist() -> PathBuf {
+pub(crate) fn dist() -> PathBuf {
     target().join("dist")
 }
 
 /// Returns cargo's separate target directory for release builds.
-pub fn dist_build() -> PathBuf {
+pub(crate) fn dist_build() -> PathBuf {
     target().join("dist-build")
 }
 
 /// Returns the folder of the distribution's compiler and library for arm64, unpacked.
-pub fn dist_toolchain() -> PathBuf {
+pub(crate) fn dist_toolchain() -> PathBuf {
     target().join("dist-toolchain")
 }
 
-pub fn lock(name: &str) -> PathBuf {
+pub(crate) fn lock(name: &str) -> PathBuf {
     target().join(format!(".xtask-{name}.lock"))
 }

@@ -5,13 +5,13 @@ use anyhow::Result;
 use crate::{ebpf, setup, ui};
 
 /// Ensures the prerequisites of `need`, and that the kernel programs match the sources.
-pub fn prepare(need: setup::Need) -> Result<()> {
+pub(crate) fn prepare(need: setup::Need) -> Result<()> {
     ebpf::ensure_current()?;
     setup::ensure(need)
 }
 
 /// As [`prepare`], and builds the dashboard that the daemon embeds.
-pub fn prepare_daemon(need: setup::Need) -> Result<()> {
+pub(crate) fn prepare_daemon(need: setup::Need) -> Result<()> {
     prepare(need)?;
     ui::ensure_built()
 }

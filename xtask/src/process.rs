@@ -17,12 +17,12 @@ use anyhow::{Context, Result, bail};
 use crate::{paths, progress};
 
 /// Returns the cargo that started this process, with the environment of an interactive call.
-pub fn cargo() -> Command {
+pub(crate) fn cargo() -> Command {
     interactive(Command::new(cargo_program()))
 }
 
 /// Returns the command at the lowest priority of the scheduler.
-pub fn in_background(command: &Command) -> Command {
+pub(crate) fn in_background(command: &Command) -> Command {
     let mut nice = Command::new("nice");
     nice.args(["-n", "39"]).arg(command.get_program()).args(command.get_args());
     for (name, value) in command.get_envs() {
@@ -48,7 +48,7 @@ fn interactive(command: Command) -> Command {
 }
 
 /// Removes the variables in which `cargo run` describes the package xtask. They are wrong for another build.
-pub fn without_package_variables(mut command: Command) -> Command {
+pub(crate) fn without_package_variables(mut command: Command) -> Command {
     for (name, _) in env::vars_os() {
         let Some(name) = name.to_str() else { continue };
         if ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_"].iter().any(|p| name.starts_with(p))
@@ -60,7 +60,7 @@ pub fn without_package_variables(mut command: Command) -> Command {
 }
 
 /// Runs to the end with output on the terminal and no input.
-pub fn run(command: &mut Command) -> Result<()> {
+pub(crate) fn run(command: &mut Command) -> Result<()> {
     let status = command
         .stdin(Stdio::null())
         .status()
@@ -72,7 +72,7 @@ pub fn run(command: &mut Command) -> Result<()> {
 }
 
 /// Runs a build, which shows its own progress, and reports its duration.
-pub fn build(what: &str, command: &mut Command) -> Result<()> {
+pub(crate) fn build(what: &str, command: &mut Command) -> Result<()> {
     eprintln!("=> build of {what} (with nothing built yet: 10 to 15 minutes on two processors)");
     let start = Instant::now();
     run(command)?;
@@ -81,7 +81,7 @@ pub fn build(what: &str, command: &mut Command) -> Result<()> {
 }
 
 /// Runs to the end and returns the standard output. The standard error goes into the error.
-pub fn output(command: &mut Command) -> Result<String> {
+pub(crate) fn output(command: &mut Command) -> Result<String> {
     let output = command
         .stdin(Stdio::null())
         .output()
@@ -95,14 +95,14 @@ pub fn output(command: &mut Command) -> Result<String> {
 }
 
 /// Returns program and arguments as a shell command.
-pub fn shown(command: &Command) -> String {
+pub(crate) fn shown(command: &Command) -> String {
     let program = Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
     let words = std::iter::once(program).chain(command.get_args());
     words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
 }
 
 /// Finds a program like a shell does, including the administrators' folders that PATH may omit.
-pub fn find(program: &str) -> Option<PathBuf> {
+pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let administrators = ["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from);
     env::split_paths(&path)
@@ -111,12 +111,12 @@ pub fn find(program: &str) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-pub fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
 }
 
 /// Fails with the command to type if the user is not root.
-pub fn require_root(why: &str) -> Result<()> {
+pub(crate) fn require_root(why: &str) -> Result<()> {
     if is_root() {
         return Ok(());
     }
@@ -128,7 +128,7 @@ pub fn require_root(why: &str) -> Result<()> {
 }
 
 /// Takes the lock, held until dropped. A second run waits and reports that.
-pub fn lock(name: &str) -> Result<File> {
+pub(crate) fn lock(name: &str) -> Result<File> {
     let path = paths::lock(name);
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;

@@ -12,7 +12,7 @@ use anyhow::Result;
 const INTERVAL: Duration = Duration::from_secs(10);
 
 /// Runs `work` and reports on it under the name `what`.
-pub fn during<T>(what: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+pub(crate) fn during<T>(what: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
     during_with(what, INTERVAL, &|line| eprintln!("{line}"), work)
 }
 
@@ -41,7 +41,7 @@ fn during_with<T>(
 }
 
 /// Formats `41 s`, or `12:07 min` for more than a minute.
-pub fn elapsed(time: Duration) -> String {
+pub(crate) fn elapsed(time: Duration) -> String {
     match time.as_secs() {
         seconds @ 0..60 => format!("{seconds} s"),
         seconds => format!("{}:{:02} min", seconds / 60, seconds % 60),

@@ -9,7 +9,7 @@ use std::{
 use crate::paths;
 
 /// Returns the flags as a list in TOML, for a value of cargo's configuration. `sysroot` is the folder of the compiler.
-pub fn flags(sysroot: &Path) -> String {
+pub(crate) fn flags(sysroot: &Path) -> String {
     let home = env::var_os("CARGO_HOME").map_or_else(
         || Path::new(env::var_os("HOME").as_deref().unwrap_or(OsStr::new(""))).join(".cargo"),
         PathBuf::from,

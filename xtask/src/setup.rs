@@ -4,7 +4,7 @@
 //! and is removed with it.
 
 mod cargo_tool;
-pub mod compiler;
+pub(crate) mod compiler;
 mod node;
 mod packages;
 mod promtool;
@@ -19,14 +19,15 @@ use semver::VersionReq;
 use crate::process;
 use cargo_tool::{BPF_LINKER, CARGO_DENY, MDBOOK};
 use compiler::Compiler;
-pub use node::Node;
-pub use packages::Need;
+pub(crate) use node::Node;
+pub(crate) use packages::Need;
 
 /// Tools whose version determines the kernel programs.
-pub const BPF_TOOLS: &[(&str, &str)] = &[("LLVM", compiler::LLVM), (BPF_LINKER.name, BPF_LINKER.version)];
+pub(crate) const BPF_TOOLS: &[(&str, &str)] =
+    &[("LLVM", compiler::LLVM), (BPF_LINKER.name, BPF_LINKER.version)];
 
 /// Ensures all prerequisites of `need`.
-pub fn ensure(need: Need) -> Result<()> {
+pub(crate) fn ensure(need: Need) -> Result<()> {
     let _lock = process::lock("setup")?;
     packages::ensure(need)?;
     if need == Need::Test {
@@ -37,35 +38,35 @@ pub fn ensure(need: Need) -> Result<()> {
 }
 
 /// Ensures the newest wireguard-go, and returns the program.
-pub fn newest_wireguard_go() -> Result<PathBuf> {
+pub(crate) fn newest_wireguard_go() -> Result<PathBuf> {
     ensure(Need::Bench)?;
     let _lock = process::lock("setup")?;
     wireguard_go::ensure()
 }
 
 /// Ensures mdBook, and returns the program.
-pub fn mdbook() -> Result<PathBuf> {
+pub(crate) fn mdbook() -> Result<PathBuf> {
     ensure(Need::Build)?;
     let _lock = process::lock("setup")?;
     MDBOOK.ensure()
 }
 
 /// Ensures cargo-deny, and returns the program.
-pub fn cargo_deny() -> Result<PathBuf> {
+pub(crate) fn cargo_deny() -> Result<PathBuf> {
     ensure(Need::Build)?;
     let _lock = process::lock("setup")?;
     CARGO_DENY.ensure()
 }
 
 /// Ensures npm and a Node.js of one of these versions, and returns it.
-pub fn node(wanted: &VersionReq) -> Result<Node> {
+pub(crate) fn node(wanted: &VersionReq) -> Result<Node> {
     ensure(Need::Dashboard)?;
     let _lock = process::lock("setup")?;
     node::ensure(wanted)
 }
 
 /// Ensures the build tools of the kernel programs, and returns the compiler.
-pub fn bpf_toolchain() -> Result<Compiler> {
+pub(crate) fn bpf_toolchain() -> Result<Compiler> {
     ensure(Need::Build)?;
     let _lock = process::lock("setup")?;
     BPF_LINKER.ensure()?;
@@ -73,7 +74,7 @@ pub fn bpf_toolchain() -> Result<Compiler> {
 }
 
 /// Ensures a compiler that can build the standard library, and returns it.
-pub fn nightly_compiler() -> Result<Compiler> {
+pub(crate) fn nightly_compiler() -> Result<Compiler> {
     ensure(Need::Build)?;
     let _lock = process::lock("setup")?;
     compiler::ensure()

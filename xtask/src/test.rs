@@ -5,7 +5,7 @@ mod durations;
 mod failures;
 mod flaky;
 mod modules;
-pub mod report;
+pub(crate) mod report;
 mod schedule;
 mod suites;
 mod supervise;
@@ -27,7 +27,7 @@ use suites::{Lane, Quick, SUITES, Suite, Targets, Work};
 use supervise::Outcome;
 
 #[derive(clap::Args)]
-pub struct Options {
+pub(crate) struct Options {
     /// Only the fast suites and a few of the end-to-end tests, in under two minutes once built
     #[arg(long)]
     quick: bool,
@@ -62,7 +62,7 @@ impl Options {
     }
 }
 
-pub fn run(options: &Options) -> Result<ExitCode> {
+pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let chosen = options.chosen();
     announce(&chosen);
     if chosen.iter().any(|suite| suite.root) {

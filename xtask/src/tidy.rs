@@ -20,13 +20,13 @@ use source::Source;
 
 /// Result of a checked rule.
 #[derive(Debug)]
-pub struct Outcome {
+pub(crate) struct Outcome {
     pub rule: &'static str,
     pub violations: Vec<String>,
 }
 
 impl Outcome {
-    pub fn passed(&self) -> bool {
+    pub(crate) fn passed(&self) -> bool {
         self.violations.is_empty()
     }
 }
@@ -64,7 +64,7 @@ const RULES: &[Rule] = &[
 ];
 
 /// Checks every rule, and prints each with its violations.
-pub fn check() -> Result<Vec<Outcome>> {
+pub(crate) fn check() -> Result<Vec<Outcome>> {
     let sources = source::tracked()?;
     let mut outcomes = Vec::new();
     for (rule, find) in RULES {
@@ -78,7 +78,7 @@ pub fn check() -> Result<Vec<Outcome>> {
     Ok(outcomes)
 }
 
-pub fn run() -> Result<ExitCode> {
+pub(crate) fn run() -> Result<ExitCode> {
     let outcomes = check()?;
     let failed: Vec<&str> = outcomes.iter().filter(|o| !o.passed()).map(|o| o.rule).collect();
     println!("tidy: {} of {} rules hold", outcomes.len() - failed.len(), outcomes.len());

@@ -24,13 +24,13 @@ use node::Npm;
 use record::Record;
 
 #[derive(clap::Args)]
-pub struct Options {
+pub(crate) struct Options {
     /// Only build it, without checks and tests
     #[arg(long)]
     quick: bool,
 }
 
-pub fn run(options: &Options) -> Result<()> {
+pub(crate) fn run(options: &Options) -> Result<()> {
     if options.quick {
         return ensure_built();
     }
@@ -44,19 +44,19 @@ pub fn run(options: &Options) -> Result<()> {
 }
 
 /// Ensures that `ui/dist` is built from the current sources.
-pub fn ensure_built() -> Result<()> {
+pub(crate) fn ensure_built() -> Result<()> {
     let _lock = process::lock("ui")?;
     build()
 }
 
 /// Reports whether `ui/dist` is built from the current sources.
-pub fn is_built() -> Result<bool> {
+pub(crate) fn is_built() -> Result<bool> {
     Record::built().confirms()
 }
 
 /// Builds the dashboard if necessary, and runs all its checks and tests. Returns the counts of the tests, and the failure
 /// beside failed tests if any. Runs them at the lowest priority if other work is more urgent.
-pub fn verify(in_background: bool) -> Result<(Counts, Option<String>)> {
+pub(crate) fn verify(in_background: bool) -> Result<(Counts, Option<String>)> {
     let _lock = process::lock("ui")?;
     build()?;
     let npm = node::ensure()?.at_lowest_priority(in_background);
@@ -98,13 +98,13 @@ fn build() -> Result<()> {
 }
 
 /// Ensures that the packages of the dashboard are installed, even if it need not be built.
-pub fn ensure_packages() -> Result<()> {
+pub(crate) fn ensure_packages() -> Result<()> {
     let _lock = process::lock("ui")?;
     node::ensure().map(drop)
 }
 
 /// Returns the packages whose code is part of the dashboard, each with its folder below `ui`.
-pub fn bundled_packages() -> Result<Vec<(String, Dependency)>> {
+pub(crate) fn bundled_packages() -> Result<Vec<(String, Dependency)>> {
     licenses::shipped(&lockfile::read()?)
 }
 

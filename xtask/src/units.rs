@@ -12,7 +12,7 @@ const CEILING: u32 = 40;
 const UNITS: [&str; 2] = ["gatewayd.service", "gatewayd-guard.service"];
 
 /// Fails if a unit has more rights than the daemon had when the ceiling was set.
-pub fn check() -> Result<()> {
+pub(crate) fn check() -> Result<()> {
     UNITS.iter().try_for_each(|unit| exposure(&paths::root().join("packaging").join(unit)))
 }
 

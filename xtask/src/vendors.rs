@@ -49,12 +49,12 @@ const LEGAL_FORMS: &[&str] = &[
 ];
 
 #[derive(clap::Args)]
-pub struct Options {
+pub(crate) struct Options {
     /// `index.json` of the npm package oui-data
     file: PathBuf,
 }
 
-pub fn run(options: &Options) -> Result<()> {
+pub(crate) fn run(options: &Options) -> Result<()> {
     let text = std::fs::read_to_string(&options.file)
         .with_context(|| format!("cannot read {}", options.file.display()))?;
     let listing: BTreeMap<String, String> = serde_json::from_str(&text)?;

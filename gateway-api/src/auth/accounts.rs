@@ -13,7 +13,7 @@ use super::password;
 /// User in a request.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct UserInput {
+pub(crate) struct UserInput {
     /// User name: letters, digits, `.`, `_`, `-` and `@`. Case-insensitive.
     pub username: String,
     /// Password of 12 to 256 characters. An update without it keeps the password.
@@ -33,7 +33,7 @@ impl Default for UserInput {
 
 impl UserInput {
     /// Checks all fields and returns the role. `new`: the password is required.
-    pub fn check(&self, new: bool) -> Result<Role, EditError> {
+    pub(crate) fn check(&self, new: bool) -> Result<Role, EditError> {
         let mut problems = Problems::new();
         check_username("username", &self.username, &mut problems);
         if new || self.password.is_set() {
@@ -60,7 +60,7 @@ impl UserInput {
 
 /// User in a response, without its password hash.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct UserView {
+pub(crate) struct UserView {
     pub id: Id,
     pub created_at: jiff::Timestamp,
     pub updated_at: jiff::Timestamp,
@@ -73,7 +73,7 @@ pub struct UserView {
 }
 
 impl UserView {
-    pub fn new(user: &User, last_login: Option<jiff::Timestamp>) -> Self {
+    pub(crate) fn new(user: &User, last_login: Option<jiff::Timestamp>) -> Self {
         Self {
             id: user.meta.id,
             created_at: user.meta.created_at,
@@ -88,19 +88,28 @@ impl UserView {
 }
 
 /// Stores a checked user.
-pub fn create(draft: &mut State, input: UserInput, role: Role, hash: Secret) -> Result<Arc<User>, EditError> {
+pub(crate) fn create(
+    draft: &mut State,
+    input: UserInput,
+    role: Role,
+    hash: Secret,
+) -> Result<Arc<User>, EditError> {
     let UserInput { username, password: _, role: _, enabled } = input;
     let (user, _) = draft.create(User { username, role, enabled, password_hash: hash, ..User::default() })?;
     Ok(user)
 }
 
 /// Stores the first user.
-pub fn create_first(draft: &mut State, input: UserInput, hash: Secret) -> Result<Arc<User>, EditError> {
+pub(crate) fn create_first(
+    draft: &mut State,
+    input: UserInput,
+    hash: Secret,
+) -> Result<Arc<User>, EditError> {
     refuse_if_configured(draft)?;
     create(draft, input, Role::Admin, hash)
 }
 
-pub fn refuse_if_configured(state: &State) -> Result<(), EditError> {
+pub(crate) fn refuse_if_configured(state: &State) -> Result<(), EditError> {
     if state.users.is_empty() {
         return Ok(());
     }
@@ -110,7 +119,7 @@ pub fn refuse_if_configured(state: &State) -> Result<(), EditError> {
 }
 
 /// Applies the fields that differ. A new password ends the sessions of the user.
-pub fn change(
+pub(crate) fn change(
     draft: &mut State,
     id: Id,
     input: UserInput,
@@ -130,7 +139,7 @@ pub fn change(
 }
 
 /// Sets a new password and ends all sessions that began with the old one.
-pub fn set_password(user: &mut User, hash: Secret) {
+pub(crate) fn set_password(user: &mut User, hash: Secret) {
     user.password_hash = hash;
     user.session_epoch = user.session_epoch.wrapping_add(1);
 }

@@ -11,8 +11,8 @@ use sha2::{Digest, Sha256};
 
 use super::rate_limit::QuotaOwner;
 
-pub const MAX_ATTEMPTS: u32 = 5;
-pub const LOCK_DURATION: Duration = Duration::from_secs(15 * 60);
+pub(crate) const MAX_ATTEMPTS: u32 = 5;
+pub(crate) const LOCK_DURATION: Duration = Duration::from_secs(15 * 60);
 /// Maximum number of (address, user name) pairs. When full, the oldest are dropped. One address at its rate limit needs
 /// an hour to fill the table.
 const CAPACITY: usize = 16_384;

@@ -15,8 +15,8 @@ use crate::blocking::blocking;
 use crate::error::{ApiError, Code};
 
 /// Minimum length in characters.
-pub const MIN_LENGTH: usize = 12;
-pub const MAX_LENGTH: usize = 256;
+pub(crate) const MIN_LENGTH: usize = 12;
+pub(crate) const MAX_LENGTH: usize = 256;
 
 /// Maximum number of concurrent hash computations.
 const HASH_WORKERS: usize = 2;
@@ -90,7 +90,7 @@ impl Drop for Permit<'_> {
 }
 
 /// Returns the hash of a password with a fresh salt. Takes tens of milliseconds.
-pub fn hash(password: &Secret) -> Result<Secret, ApiError> {
+pub(crate) fn hash(password: &Secret) -> Result<Secret, ApiError> {
     match Argon2::default().hash_password(password.expose().as_bytes()) {
         Ok(hash) => Ok(Secret::new(hash.to_string())),
         Err(error) => Err(ApiError::internal(&std::io::Error::other(error.to_string()))),
@@ -108,7 +108,7 @@ fn verify(password: &Secret, hash: &str) -> bool {
 }
 
 /// Reports the errors of a new password to `problems`.
-pub fn check(path: &str, password: &Secret, username: &str, problems: &mut Problems) {
+pub(crate) fn check(path: &str, password: &Secret, username: &str, problems: &mut Problems) {
     let length = password.expose().chars().count();
     if length == 0 {
         problems.required(path);

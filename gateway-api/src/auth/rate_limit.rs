@@ -19,18 +19,18 @@ use uuid::Uuid;
 
 /// Sustained rate per second, and burst size.
 #[derive(Clone, Copy, Debug)]
-pub struct Rate {
+pub(crate) struct Rate {
     pub per_second: f64,
     pub burst: u32,
 }
 
 /// Rate of a caller with a credential.
-pub const CREDENTIAL: Rate = Rate { per_second: 20.0, burst: 60 };
+pub(crate) const CREDENTIAL: Rate = Rate { per_second: 20.0, burst: 60 };
 /// Rate of all callers at one address without a credential.
-pub const ADDRESS: Rate = Rate { per_second: 5.0, burst: 20 };
+pub(crate) const ADDRESS: Rate = Rate { per_second: 5.0, burst: 20 };
 /// Rate of reads of a session, of the local network without one, and of an address while sign-in is off. A page of the
 /// dashboard sends up to 60 requests at once, and a browser restores several tabs together.
-pub const READS: Rate = Rate { per_second: 40.0, burst: 480 };
+pub(crate) const READS: Rate = Rate { per_second: 40.0, burst: 480 };
 /// Rate of audit entries about refused requests of one caller.
 const DENIALS_OF_ONE: Rate = Rate { per_second: 0.1, burst: 500 };
 /// Rate of audit entries about refused requests of all callers. A distributed flood writes at most 43 MB a day.

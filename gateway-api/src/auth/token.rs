@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::error::ApiError;
 
-pub const COOKIE: &str = "gw_session";
+pub(crate) const COOKIE: &str = "gw_session";
 
 /// Signer and verifier of tokens.
 pub struct Signer {
@@ -65,7 +65,7 @@ impl Signer {
 }
 
 /// Returns the tokens in the cookies of a request. A browser may send several of the same name.
-pub fn from_cookies(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+pub(crate) fn from_cookies(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     headers
         .get_all(header::COOKIE)
         .iter()
@@ -77,14 +77,14 @@ pub fn from_cookies(headers: &HeaderMap) -> impl Iterator<Item = &str> {
 }
 
 /// Returns the cookie for a token. `secure`: the connection is encrypted.
-pub fn set_cookie(token: &str, seconds: i64, secure: bool) -> Result<HeaderValue, ApiError> {
+pub(crate) fn set_cookie(token: &str, seconds: i64, secure: bool) -> Result<HeaderValue, ApiError> {
     let secure = if secure { "; Secure" } else { "" };
     let text = format!("{COOKIE}={token}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}");
     HeaderValue::from_str(&text).map_err(|error| ApiError::internal(&error))
 }
 
 /// Returns the cookie that makes a browser delete the session.
-pub fn clear_cookie(secure: bool) -> Result<HeaderValue, ApiError> {
+pub(crate) fn clear_cookie(secure: bool) -> Result<HeaderValue, ApiError> {
     set_cookie("", 0, secure)
 }
 

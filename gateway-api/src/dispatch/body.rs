@@ -20,7 +20,7 @@ use crate::table::Endpoint;
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Reads the body that the endpoint accepts. Ignores the body of an endpoint without input.
-pub async fn read(
+pub(super) async fn read(
     endpoint: &Endpoint,
     parts: &Parts,
     body: HttpBody,
@@ -62,7 +62,7 @@ pub async fn read(
 }
 
 /// Writes the body of an import into a file.
-pub async fn spooled(
+pub(super) async fn spooled(
     api: &Api,
     endpoint: &Endpoint,
     parts: &Parts,

@@ -16,7 +16,7 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const CSRF: HeaderName = HeaderName::from_static("x-csrf-token");
 
 /// Checks that the request names one host (RFC 9112, section 3.2): at most one `Host`, and no other in its target.
-pub fn check_target(parts: &Parts) -> Result<(), ApiError> {
+pub(super) fn check_target(parts: &Parts) -> Result<(), ApiError> {
     let mut hosts = parts.headers.get_all(header::HOST).iter();
     let (host, more) = (hosts.next(), hosts.next());
     if more.is_some() {
@@ -34,7 +34,7 @@ pub fn check_target(parts: &Parts) -> Result<(), ApiError> {
 }
 
 /// Checks that the host is an address, `localhost` or a configured name. That of the target wins over the header.
-pub fn check_host(parts: &Parts, is_configured: impl FnOnce(&str) -> bool) -> Result<(), ApiError> {
+pub(super) fn check_host(parts: &Parts, is_configured: impl FnOnce(&str) -> bool) -> Result<(), ApiError> {
     let host = parts
         .uri
         .authority()
@@ -57,7 +57,7 @@ pub fn check_host(parts: &Parts, is_configured: impl FnOnce(&str) -> bool) -> Re
 }
 
 /// Checks that a change does not come from a page of another site.
-pub fn check_origin(parts: &Parts) -> Result<(), ApiError> {
+pub(super) fn check_origin(parts: &Parts) -> Result<(), ApiError> {
     let refuse = |header: &str, value: &str| {
         Err(ApiError::new(Code::OriginNotAllowed, "Cross-origin changes are rejected.").detail(header, value))
     };
@@ -85,7 +85,7 @@ pub fn check_origin(parts: &Parts) -> Result<(), ApiError> {
 
 /// Checks the CSRF token of a change with a session cookie. It proves that the sender could read a response of the
 /// gateway.
-pub fn check_csrf(parts: &Parts, token: Option<&str>) -> Result<(), ApiError> {
+pub(super) fn check_csrf(parts: &Parts, token: Option<&str>) -> Result<(), ApiError> {
     let given = text(&parts.headers, &CSRF).unwrap_or_default();
     if token.is_some_and(|token| bool::from(token.as_bytes().ct_eq(given.as_bytes()))) {
         return Ok(());

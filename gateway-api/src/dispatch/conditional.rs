@@ -8,7 +8,7 @@ use http::header::{HeaderMap, HeaderName};
 use crate::error::ApiError;
 
 /// Returns a header as text. One that is not text is an error, not a missing header.
-pub fn header(headers: &HeaderMap, name: &HeaderName) -> Result<Option<String>, ApiError> {
+pub(crate) fn header(headers: &HeaderMap, name: &HeaderName) -> Result<Option<String>, ApiError> {
     match headers.get(name) {
         None => Ok(None),
         Some(value) => match value.to_str() {
@@ -19,12 +19,12 @@ pub fn header(headers: &HeaderMap, name: &HeaderName) -> Result<Option<String>, 
 }
 
 /// Reports whether the list of tags contains this tag (quotes included). Weak tags match.
-pub fn names_tag(list: &str, tag: &str) -> bool {
+pub(crate) fn names_tag(list: &str, tag: &str) -> bool {
     tags(list).any(|known| known == "*" || known == tag)
 }
 
 /// Reports whether the precondition `list` is true for an object at `revision`.
-pub fn matches_revision(list: &str, revision: &str) -> bool {
+pub(crate) fn matches_revision(list: &str, revision: &str) -> bool {
     tags(list).any(|known| {
         let bare = known.trim_matches('"');
         known == "*" || bare.split('.').next() == Some(revision)
@@ -32,7 +32,7 @@ pub fn matches_revision(list: &str, revision: &str) -> bool {
 }
 
 /// Returns the revision in the first tag of the list.
-pub fn first_revision(list: &str) -> Option<u64> {
+pub(crate) fn first_revision(list: &str) -> Option<u64> {
     tags(list).next()?.trim_matches('"').split('.').next()?.parse().ok()
 }
 
@@ -41,12 +41,12 @@ fn tags(list: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Returns a weak tag for a response without a revision.
-pub fn weak_tag(digest: &str) -> String {
+pub(crate) fn weak_tag(digest: &str) -> String {
     format!("W/\"{digest}\"")
 }
 
 /// Returns a short digest that distinguishes two responses of one daemon.
-pub fn digest(bytes: &[u8]) -> String {
+pub(crate) fn digest(bytes: &[u8]) -> String {
     format!("{:016x}", rapidhash::v3::rapidhash_v3(bytes))
 }
 

@@ -13,14 +13,18 @@ const MAX_PARTS: usize = 16;
 const MAX_BOUNDARY_LENGTH: usize = 70;
 
 /// Returns the boundary of a `Content-Type`.
-pub fn boundary(content_type: &str) -> Option<String> {
+pub(super) fn boundary(content_type: &str) -> Option<String> {
     let boundary = multer::parse_boundary(content_type).ok()?;
     (1..=MAX_BOUNDARY_LENGTH).contains(&boundary.len()).then_some(boundary)
 }
 
 /// Returns the fields of a complete form by name. A file is the field `file_field`, whatever its name in the form. The
 /// caller limits the size of the form.
-pub fn fields(bytes: Bytes, boundary: String, file_field: &str) -> Result<Map<String, Value>, &'static str> {
+pub(super) fn fields(
+    bytes: Bytes,
+    boundary: String,
+    file_field: &str,
+) -> Result<Map<String, Value>, &'static str> {
     let form = Multipart::new(stream::iter([Ok::<_, Infallible>(bytes)]), boundary);
     // The parser only waits for missing bytes.
     read(form, file_field).now_or_never().unwrap_or(Err("the form does not end"))
@@ -28,7 +32,7 @@ pub fn fields(bytes: Bytes, boundary: String, file_field: &str) -> Result<Map<St
 
 /// Returns the text of a file. Files that are not UTF-8 are read as Latin-1, which older editors write: that changes
 /// nothing but letters in comments and names.
-pub fn file_text(bytes: &[u8]) -> String {
+pub(super) fn file_text(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) => text.to_owned(),
         Err(_) => bytes.iter().map(|byte| char::from(*byte)).collect(),

@@ -13,7 +13,7 @@ thread_local! {
 }
 
 /// Returns a random UUID (version 4).
-pub fn new() -> String {
+pub(crate) fn new() -> String {
     UNUSED.with_borrow_mut(random).to_string()
 }
 

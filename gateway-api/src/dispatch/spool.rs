@@ -15,7 +15,7 @@ use crate::blocking::blocking;
 use crate::error::{ApiError, Code};
 
 /// Size of a file in bytes from which it is refused.
-pub const LIMIT_BYTES: u64 = 256 << 20;
+pub(super) const LIMIT_BYTES: u64 = 256 << 20;
 /// Timeout of a part of the body, and of the whole.
 const PART_TIMEOUT: Duration = Duration::from_secs(30);
 const TIMEOUT: Duration = Duration::from_mins(15);
@@ -34,7 +34,7 @@ pub struct Spooled {
 }
 
 /// Writes a body into a file in the folder, which has no name there.
-pub async fn spool(
+pub(super) async fn spool(
     body: HttpBody,
     folder: &Path,
     is_json: bool,

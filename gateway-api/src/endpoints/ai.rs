@@ -7,7 +7,7 @@ use crate::authorization::Access;
 use crate::table::Method::{Delete, Get, Post};
 use crate::table::Table;
 
-pub fn rows(t: &mut Table) {
+pub(super) fn rows(t: &mut Table) {
     t.group::<AssistantConfig>("/ai/config", "replace_ai_config", Access::Administer);
     t.unsupported(
         Capability::Assistant,

@@ -26,7 +26,7 @@ const NOUN: &str = "alert";
 
 mod receiver_tests;
 
-pub fn rows(t: &mut Table) {
+pub(super) fn rows(t: &mut Table) {
     receiver_tests::rows(t);
     t.group::<AlertWebhook>("/alerts/webhook", "replace_alert_webhook", Access::Operate);
     t.group::<AlertMqtt>("/alerts/mqtt", "replace_alert_mqtt", Access::Operate);

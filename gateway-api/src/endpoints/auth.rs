@@ -26,7 +26,7 @@ mod keys;
 mod objects;
 mod users;
 
-pub fn rows(t: &mut Table) {
+pub(super) fn rows(t: &mut Table) {
     let stores = |action, resource_type| Effect::Stores(Audit { action, resource_type });
     t.view("/auth/status", "get_auth_status", status)
         .summary("State of sign-in, and the caller's identity")

@@ -19,7 +19,7 @@ use crate::gateway::Open;
 use crate::request::Req;
 use crate::table::{Audit, Effect, Table};
 
-pub fn rows(t: &mut Table) {
+pub(super) fn rows(t: &mut Table) {
     t.view("/references/{type}/{id}", "get_references", references)
         .summary("Objects that refer to this one, and what becomes of each when it is deleted")
         .doc(
@@ -44,7 +44,7 @@ pub fn rows(t: &mut Table) {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct BackupStatus {
+pub(super) struct BackupStatus {
     pub enabled: bool,
     /// Start of the backup that is running now; null if none is.
     pub running_since: Option<Timestamp>,
@@ -67,7 +67,7 @@ pub struct BackupStatus {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct BackupTargetStatus {
+pub(super) struct BackupTargetStatus {
     pub r#type: TargetType,
     /// Location of the backups.
     pub location: String,

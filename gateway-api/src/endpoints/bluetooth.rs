@@ -7,7 +7,7 @@ use crate::authorization::Access;
 use crate::table::Method::{Delete, Get, Post, Put};
 use crate::table::Table;
 
-pub fn rows(t: &mut Table) {
+pub(super) fn rows(t: &mut Table) {
     t.group::<BluetoothSettings>("/bluetooth/settings", "replace_bluetooth_settings", Access::Operate);
     t.group::<BluetoothFailover>("/bluetooth/failover", "replace_bluetooth_failover", Access::Operate);
     t.unsupported(

@@ -30,7 +30,7 @@ use crate::table::{Audit, Collection, Effect, Ops, Table};
 const KIND: &Kind = &Kind::of::<Bridge>();
 const LIVE: Option<Live> = Some(Live::beside(observe));
 
-pub fn rows(t: &mut Table) {
+pub(super) fn rows(t: &mut Table) {
     t.collection::<Bridge>(Collection {
         path: "/bridges",
         item: "/bridges/{id}",
@@ -103,7 +103,7 @@ fn transport_status(observed: &AtWork<'_>, state: &State, bridge: &Bridge) -> Br
 
 /// Health of a bridge.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct BridgeHealth {
+pub(super) struct BridgeHealth {
     pub id: String,
     pub name: String,
     pub kind: BridgeKind,
@@ -116,7 +116,7 @@ pub struct BridgeHealth {
 
 /// A tunnel over a transport.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct BridgedTunnel {
+pub(super) struct BridgedTunnel {
     pub tunnel_id: String,
     pub tunnel: String,
     pub connected: bool,
@@ -152,7 +152,7 @@ async fn status(cx: Cx, _: Req<()>) -> Result<WithHeaders<Vec<BridgeHealth>>, Ap
 
 /// Result of a bridge test.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct TestOutcome {
+pub(super) struct TestOutcome {
     pub ok: bool,
     /// Total duration of all steps in milliseconds. Null after a failure, and for a segment.
     pub latency_ms: Option<f64>,
@@ -160,7 +160,7 @@ pub struct TestOutcome {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct TestStep {
+pub(super) struct TestStep {
     /// Name of the step. Transport: `resolve`, `connect`, `associate`. Segment: `source`, `target`.
     pub name: String,
     pub ok: bool,

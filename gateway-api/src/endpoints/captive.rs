@@ -11,7 +11,7 @@ use crate::error::ApiError;
 use crate::request::Req;
 use crate::table::{Effect, Table};
 
-pub fn rows(t: &mut Table) {
+pub(super) fn rows(t: &mut Table) {
     t.command("/captive/check", "check_captive_portal", Effect::Reads, run)
         .summary("Check each uplink for a captive portal")
         .doc(
@@ -21,7 +21,7 @@ pub fn rows(t: &mut Table) {
 
 /// Result of the check.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct CaptiveReport {
+pub(super) struct CaptiveReport {
     checked_at: Timestamp,
     /// State of the best uplink.
     state: CaptiveState,

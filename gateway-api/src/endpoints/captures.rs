@@ -32,7 +32,7 @@ const START: Audit = Audit { action: "start_capture", resource_type: "capture" }
 const STOP: Audit = Audit { action: "stop_capture", resource_type: "capture" };
 const READ: Audit = Audit { action: "read_capture", resource_type: "capture" };
 
-pub fn rows(t: &mut Table) {
+pub(super) fn rows(t: &mut Table) {
     t.view("/diagnostics/captures", "list_captures", list)
         .summary("Running and recent captures, the newest first")
         .doc("The last 20 are kept, for seven days at most.");

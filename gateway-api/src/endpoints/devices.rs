@@ -11,7 +11,7 @@ use crate::table::{Collection, Live, Ops, Table};
 /// Observed fields of devices.
 pub(super) const LIVE: Live = Live::beside(observe_devices);
 
-pub fn rows(t: &mut Table) {
+pub(super) fn rows(t: &mut Table) {
     t.collection::<Device>(Collection {
         path: "/devices",
         item: "/devices/{id}",

@@ -16,7 +16,7 @@ use crate::query::parameters::ListQuery;
 use crate::table::Method::{Post, Put};
 use crate::table::{Collection, Ops, SchemaSource, Table};
 
-pub fn rows(t: &mut Table) {
+pub(super) fn rows(t: &mut Table) {
     t.group_checked::<DhcpConfig>("/dhcp", "replace_dhcp_config", Access::Operate, settings::check);
     t.observed_before::<DhcpConfig>("/dhcp", settings::other_servers);
     t.declared(Put, "/dhcp").doc = "Omitted fields take their defaults. Before the server is enabled on an interface, other servers are searched there, which takes up to four seconds; each that answers is in the warnings.";

@@ -2,7 +2,7 @@
 
 use crate::table::Table;
 
-pub fn rows(t: &mut Table) {
+pub(super) fn rows(t: &mut Table) {
     super::test_definitions::rows(t);
     super::captive::rows(t);
     super::captures::rows(t);

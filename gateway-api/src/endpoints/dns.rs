@@ -20,7 +20,7 @@ mod lists;
 mod log;
 mod resolver;
 
-pub fn rows(t: &mut Table) {
+pub(super) fn rows(t: &mut Table) {
     t.group::<DnsRotation>("/dns/rotation", "replace_dns_rotation", Access::Operate);
     t.collection::<DnsFilterRule>(Collection {
         path: "/dns/filter-rules",

@@ -41,7 +41,7 @@ const OCTETS: &str = "application/octet-stream";
 /// Memory that the objects of an import may take, in bytes.
 const MEMORY_BYTES: usize = 1 << 30;
 
-pub fn rows(t: &mut Table) {
+pub(super) fn rows(t: &mut Table) {
     t.view("/config/export", "export_config", export)
         .summary("The configuration as JSON, without secrets")
         .doc(
@@ -154,14 +154,14 @@ impl<T: JsonSchema> Answer for Streamed<T> {
 /// Secret that decrypts the export.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Passphrase {
+pub(super) struct Passphrase {
     /// Passphrase of at least 12 characters.
     pub passphrase: Secret,
 }
 
 /// An encrypted export in text form.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct ArmoredExport {
+pub(super) struct ArmoredExport {
     /// Suggested file name.
     pub name: String,
     pub created_at: Timestamp,
@@ -176,7 +176,7 @@ pub struct ArmoredExport {
 /// An encrypted export inside JSON.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct SealedImport {
+pub(super) struct SealedImport {
     pub passphrase: Secret,
     /// The file: its text form unchanged, its binary form in base64.
     pub content: String,

@@ -6,7 +6,7 @@ use gateway_model::kinds::{FederationRole, Node};
 use crate::table::Method::{Delete, Get, Post, Put};
 use crate::table::{Collection, Ops, Table};
 
-pub fn rows(t: &mut Table) {
+pub(super) fn rows(t: &mut Table) {
     t.collection::<Node>(Collection {
         path: "/nodes",
         item: "/nodes/{id}",

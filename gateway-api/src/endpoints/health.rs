@@ -36,10 +36,10 @@ use crate::reply::WithHeaders;
 use crate::request::Req;
 use crate::table::Table;
 use probe::{CheckCode, FindingView};
-pub use saved::{LastSaved, SavedChanges};
+pub(crate) use saved::{LastSaved, SavedChanges};
 use verdict::VerdictView;
 
-pub fn rows(t: &mut Table) {
+pub(crate) fn rows(t: &mut Table) {
     t.view("/health", "get_health", probe::health)
         .summary("Liveness of the daemon, and whether it enforces policies")
         .doc("blocked: the store cannot be used, so nothing is forwarded; reason says why.")
@@ -59,7 +59,7 @@ pub fn rows(t: &mut Table) {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct ServiceStatus {
+pub(crate) struct ServiceStatus {
     pub version: &'static str,
     /// A plan is active, all subsystems match it, and the reconcile loop is running.
     pub ready: bool,
@@ -102,7 +102,7 @@ pub struct ServiceStatus {
 
 /// Fast path: packets of established flows pass the IP stack by. Statistics since the start of the daemon.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct FastPathStatus {
+pub(crate) struct FastPathStatus {
     /// The setting `dataplane.fast_path` is on, and the daemon follows the changes that invalidate entries.
     pub on: bool,
     /// Cause for which it is off in spite of the setting. Null if it is on, or off by the setting.
@@ -125,7 +125,7 @@ pub struct FastPathStatus {
 
 /// XDP on an interface.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct XdpStatus {
+pub(crate) struct XdpStatus {
     pub interface: String,
     /// Setting of the interface.
     pub mode: XdpMode,
@@ -167,7 +167,7 @@ fn xdp_status((interface, state): (String, XdpState)) -> XdpStatus {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct FailedService {
+pub(crate) struct FailedService {
     /// Name of the service in `/observer`.
     pub name: String,
     /// Human-readable reason.
@@ -280,7 +280,7 @@ fn dataplane(world: &World) -> DataplaneState {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Observation {
+pub(crate) struct Observation {
     /// Name of a check or of a subsystem.
     pub subsystem: String,
     pub state: ObservationState,
@@ -432,7 +432,7 @@ fn panicked() -> Observation {
 
 /// A field of a kernel object that another program changed.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Drift {
+pub(crate) struct Drift {
     /// Subsystem of the object.
     pub r#type: String,
     pub resource: String,

@@ -39,7 +39,7 @@ const NOUN: &str = "host";
 const ADOPT: Audit = Audit { action: "adopt_host", resource_type: "device" };
 const FORGET: Audit = Audit { action: "forget_host", resource_type: NOUN };
 
-pub fn rows(t: &mut Table) {
+pub(super) fn rows(t: &mut Table) {
     let endpoint = t.view("/hosts", "list_hosts", list);
     endpoint
         .summary("List the hosts that were observed on the LAN, whether they are devices or not")
@@ -61,7 +61,7 @@ pub fn rows(t: &mut Table) {
 
 /// Host that was observed on the LAN.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct ObservedHost {
+pub(super) struct ObservedHost {
     id: Id,
     mac: MacAddr,
     /// Observed addresses, the newest last.
@@ -96,7 +96,7 @@ pub struct ObservedHost {
 
 /// Path of a host's traffic to the internet, of the address family that exposes more.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct ObservedPath {
+pub(super) struct ObservedPath {
     decision: Decision,
     /// Counted so in the verdict of `/status`, if the host has answered and was seen in the last 24 hours.
     treatment: Treatment,
@@ -206,7 +206,7 @@ async fn one(cx: Cx, request: Req<()>) -> Result<ObservedHost, ApiError> {
 /// Fields of the device. Those that are not given are those of the host.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Adoption {
+pub(super) struct Adoption {
     #[serde(flatten)]
     device: Map<String, Value>,
 }

@@ -4,7 +4,7 @@ mod config;
 mod dhcp;
 mod list;
 mod named;
-pub mod presence;
+pub(crate) mod presence;
 
 use self::named::NOUN;
 use crate::error::Code;
@@ -14,7 +14,7 @@ const fn stores(action: &'static str) -> Effect {
     Effect::Stores(Audit { action, resource_type: NOUN })
 }
 
-pub fn rows(t: &mut Table) {
+pub(super) fn rows(t: &mut Table) {
     t.view("/interfaces", "list_interfaces", list::show)
         .summary("Interfaces of the host with their roles and addresses");
     t.view("/interfaces/{name}/config", "get_interface_config", config::show)

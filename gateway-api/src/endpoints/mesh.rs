@@ -5,7 +5,7 @@ use gateway_model::capability::Capability;
 use crate::table::Method::{Delete, Get, Post};
 use crate::table::Table;
 
-pub fn rows(t: &mut Table) {
+pub(super) fn rows(t: &mut Table) {
     t.unsupported(
         Capability::Mesh,
         &[

@@ -22,7 +22,7 @@ use crate::table::Table;
 const MEDIA: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const PREFIX: &str = "gateway";
 
-pub fn rows(t: &mut Table) {
+pub(super) fn rows(t: &mut Table) {
     t.stream("/metrics", "get_metrics", MEDIA, metrics)
         .summary("Metrics for Prometheus")
         .doc("OpenMetrics 1.0 as text. Names begin with gateway_; policies and tunnels are distinguished by id and name.")

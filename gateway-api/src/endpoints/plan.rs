@@ -36,7 +36,7 @@ use crate::table::{Audit, Effect, Table};
 /// Maximum time for the confirmation of a change, in seconds.
 const MAX_CONFIRM_SECONDS: u32 = 86_400;
 
-pub fn rows(t: &mut Table) {
+pub(super) fn rows(t: &mut Table) {
     t.question("/validate", "validate_plan", validate)
         .summary("Preview the changes of a plan of several objects")
         .doc(
@@ -80,7 +80,7 @@ const AUDIT: Audit = Audit { action: "apply_plan", resource_type: "plan" };
 /// Changes of many objects.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct PlanInput {
+pub(super) struct PlanInput {
     /// If true, only reports the changes.
     pub dry_run: bool,
     pub mode: Mode,
@@ -95,7 +95,7 @@ pub struct PlanInput {
 
 /// Result of a plan.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct PlanResult {
+pub(super) struct PlanResult {
     /// The plan has no errors.
     pub valid: bool,
     pub dry_run: bool,
@@ -121,7 +121,7 @@ pub struct PlanResult {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Counts {
+pub(super) struct Counts {
     pub create: usize,
     pub update: usize,
     pub unchanged: usize,
@@ -399,7 +399,7 @@ async fn take_back(open: &Open, secured: ChangeRecords, refusal: String) -> Resu
 
 /// Outcome of a pending change.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct ConfirmResult {
+pub(super) struct ConfirmResult {
     /// The change was confirmed and stays in force.
     pub confirmed: bool,
     /// The change was rolled back.

@@ -16,7 +16,7 @@ use crate::tls::Tls;
 
 const AUDIT: Audit = Audit { action: "replace_pq_crypto", resource_type: "pq_crypto" };
 
-pub fn rows(t: &mut Table) {
+pub(super) fn rows(t: &mut Table) {
     t.view("/pq-crypto", "get_pq_crypto", show).summary("Key exchanges of TLS sessions").doc(
         "curves lists the offered groups in order of preference; clients lists the daemon's own TLS clients by purpose.",
     );
@@ -31,7 +31,7 @@ pub fn rows(t: &mut Table) {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct PqCrypto {
+pub(super) struct PqCrypto {
     pub mode: PqMode,
     /// Offered key exchange groups in order of preference.
     pub curves: Vec<String>,
@@ -87,7 +87,7 @@ impl PqCrypto {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(rename = "PqCryptoRequest")]
-pub struct PqCryptoInput {
+pub(super) struct PqCryptoInput {
     #[schemars(required)]
     pub mode: Option<PqMode>,
     #[serde(rename = "curves")]

@@ -11,7 +11,7 @@ use gateway_model::settings::groups::{PrivacyBlocks, PrivacyMode};
 use crate::authorization::Access;
 use crate::table::{Audit, Effect, Table};
 
-pub fn rows(t: &mut Table) {
+pub(super) fn rows(t: &mut Table) {
     t.group::<PrivacyMode>("/privacy/dns-mode", "replace_privacy_dns_mode", Access::Operate);
     t.view("/privacy/status", "get_privacy_status", status::show)
         .summary("Show the blocks for all hosts, and how many devices have blocks")

@@ -14,7 +14,7 @@ use crate::reply::WithHeaders;
 use crate::request::Req;
 use crate::table::{Collection, Live, Ops, Table};
 
-pub fn rows(t: &mut Table) {
+pub(super) fn rows(t: &mut Table) {
     t.collection::<Proxy>(Collection {
         path: "/proxies",
         item: "/proxies/{id}",
@@ -24,7 +24,7 @@ pub fn rows(t: &mut Table) {
     });
 }
 
-pub fn status_rows(t: &mut Table) {
+pub(super) fn status_rows(t: &mut Table) {
     t.view("/tproxy/status", "get_tproxy_status", status)
         .summary("LAN traffic that is diverted to proxies")
         .doc(
@@ -40,7 +40,7 @@ fn observe(open: &Open, state: &State, shown: &mut [Value]) {
 
 /// Status of the proxy relay.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct TproxyStatus {
+pub(super) struct TproxyStatus {
     pub running: bool,
     /// Addresses the relay listens on; empty while it does not run.
     pub listen: Vec<String>,
@@ -55,7 +55,7 @@ pub struct TproxyStatus {
 /// Method by which traffic reaches the relay.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum TproxyMode {
+pub(super) enum TproxyMode {
     /// TPROXY: packets keep their addresses.
     Tproxy,
 }

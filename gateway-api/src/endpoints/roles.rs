@@ -86,7 +86,7 @@ const ASSIGNED: &[(Access, &[(Method, &str)])] = &[
 ];
 
 /// Assigns the access classes. An entry of the list without an endpoint is an error of this file.
-pub fn assign(table: &mut Table) {
+pub(super) fn assign(table: &mut Table) {
     for (access, rows) in ASSIGNED {
         for (method, path) in *rows {
             let found = table.assign(*method, path, *access);

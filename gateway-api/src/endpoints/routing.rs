@@ -20,12 +20,12 @@ mod objects;
 mod paths;
 mod pending;
 mod presets;
-pub mod views;
+pub(crate) mod views;
 
 const KIND: &Kind = &Kind::of::<RoutingPolicy>();
 const LIVE: Option<Live> = Some(Live::beside(observe_policies));
 
-pub fn rows(t: &mut Table) {
+pub(super) fn rows(t: &mut Table) {
     t.collection::<RoutingPolicy>(Collection {
         path: "/routing/policies",
         item: "/routing/policies/{id}",

@@ -8,7 +8,7 @@ use crate::table::Table;
 mod deadman;
 mod secrets;
 
-pub fn rows(t: &mut Table) {
+pub(super) fn rows(t: &mut Table) {
     super::pq_crypto::rows(t);
     deadman::rows(t);
     secrets::rows(t);

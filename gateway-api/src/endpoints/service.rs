@@ -12,14 +12,14 @@ use crate::table::Table;
 use crate::{events, pages};
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Version {
+pub(super) struct Version {
     /// Version of the daemon.
     pub version: &'static str,
     /// Version of the REST API.
     pub api: &'static str,
 }
 
-pub fn rows(t: &mut Table) {
+pub(super) fn rows(t: &mut Table) {
     t.view("/version", "get_version", version).summary("Version of the daemon and of the API").always();
     t.document("/openapi.json", "get_openapi", "application/json", |_| Reply::content(Content::OpenApi))
         .summary("This API as an OpenAPI 3.1 document")

@@ -17,14 +17,14 @@ use crate::reply::WithHeaders;
 use crate::request::Req;
 use crate::table::Table;
 
-pub fn rows(t: &mut Table) {
+pub(super) fn rows(t: &mut Table) {
     t.view("/services", "list_services", services)
         .summary("Programs and units on this host that the gateway needs")
         .doc("enabled and running are null if unknown: for programs that run only on demand, and without systemd.");
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Service {
+pub(super) struct Service {
     pub name: String,
     /// The program or module is present.
     pub installed: bool,
@@ -116,7 +116,7 @@ fn kernel_wireguard(tunnels: Vec<String>) -> Service {
 
 /// Result of the self-test.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Verification {
+pub(super) struct Verification {
     /// No check failed, and the gateway is attached to a kernel.
     pub ok: bool,
     /// Hash of the installed plan, as in `/render`; null if the gateway is not attached to a kernel.
@@ -129,7 +129,7 @@ pub struct Verification {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Check {
+pub(super) struct Check {
     pub name: &'static str,
     /// Result of the check; null if it was not possible, with the reason in `detail`.
     pub ok: Option<bool>,
@@ -137,7 +137,7 @@ pub struct Check {
     pub detail: String,
 }
 
-pub fn verify_rows(t: &mut Table) {
+pub(super) fn verify_rows(t: &mut Table) {
     t.view("/verify", "verify_plan", verify)
         .summary("Self-test: compare the installed plan with the one compiled from the state")
         .doc("Read-only; POST /enforce/reconcile repairs.");

@@ -28,7 +28,7 @@ const SET: Audit = Audit { action: "replace_setting", resource_type: NOUN };
 const SET_ALL: Audit = Audit { action: "replace_settings", resource_type: "settings" };
 const UNSET: Audit = Audit { action: "delete_setting", resource_type: NOUN };
 
-pub fn rows(t: &mut Table) {
+pub(super) fn rows(t: &mut Table) {
     t.view("/settings", "get_settings", tree)
         .summary("All settings as a tree of {value, source, apply, pending_restart}")
         .doc("source: bootstrap (the configuration file), runtime (set here) or default. Secrets are masked.")
@@ -55,13 +55,13 @@ pub fn rows(t: &mut Table) {
 /// Tree of [`Shown`] leaves, nested by the parts of their dotted keys.
 #[derive(serde::Serialize, JsonSchema)]
 #[serde(transparent)]
-pub struct Tree(Map<String, Value>);
+pub(super) struct Tree(Map<String, Value>);
 
 /// Value of a single setting. Other fields of the response may be sent back and are ignored.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(rename = "SettingRequest")]
-pub struct SettingInput {
+pub(super) struct SettingInput {
     #[schemars(required)]
     #[serde(deserialize_with = "explicit_value")]
     pub value: Option<Value>,
@@ -86,7 +86,7 @@ fn explicit_value<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<O
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(rename = "SettingsRequest")]
-pub struct SettingsUpdate {
+pub(super) struct SettingsUpdate {
     #[serde(flatten)]
     tree: Map<String, Value>,
 }

@@ -18,7 +18,7 @@ use crate::reply::WithHeaders;
 use crate::request::Req;
 use crate::table::{Audit, Effect, Table};
 
-pub fn rows(t: &mut Table) {
+pub(super) fn rows(t: &mut Table) {
     t.view("/snapshots", "list_snapshots", snapshots)
         .summary("Snapshots of the configuration before each apply, import and rollback, newest first")
         .doc("The last fifty are kept. They contain no accounts, and secrets in their stored form.")
@@ -63,7 +63,7 @@ const TAKE: Audit = Audit { action: "create_snapshot", resource_type: "snapshot"
 /// A manual snapshot.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct SnapshotInput {
+pub(super) struct SnapshotInput {
     /// Name of up to 64 letters, digits, hyphens and underscores; null: generated from the time.
     #[schemars(regex(pattern = "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"))]
     pub name: Option<String>,
@@ -94,7 +94,7 @@ const NAME_RULE: &str = "The name of a snapshot has up to 64 letters, digits, hy
 /// Target of a rollback.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct RollbackInput {
+pub(super) struct RollbackInput {
     /// Name of a snapshot.
     #[schemars(regex(pattern = "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"))]
     pub snapshot: String,

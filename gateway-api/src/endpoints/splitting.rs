@@ -21,7 +21,7 @@ use crate::reply::WithHeaders;
 use crate::request::Req;
 use crate::table::{Audit, Collection, Effect, Live, Ops, Table};
 
-pub fn rows(t: &mut Table) {
+pub(super) fn rows(t: &mut Table) {
     t.collection::<SplittingEndpoint>(Collection {
         path: "/splitting/endpoints",
         item: "/splitting/endpoints/{id}",

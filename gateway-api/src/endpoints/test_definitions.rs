@@ -16,7 +16,7 @@ use crate::reply::WithHeaders;
 use crate::request::Req;
 use crate::table::{Collection, Ops, Table};
 
-pub fn rows(t: &mut Table) {
+pub(super) fn rows(t: &mut Table) {
     t.collection::<TestDefinition>(Collection {
         path: "/test-definitions",
         item: "/test-definitions/{id}",

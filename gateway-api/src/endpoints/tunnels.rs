@@ -35,7 +35,7 @@ struct FileQuery {
     name: Option<String>,
 }
 
-pub fn rows(t: &mut Table) {
+pub(super) fn rows(t: &mut Table) {
     t.collection::<Tunnel>(Collection {
         path: "/tunnels",
         item: "/tunnels/{id}",
@@ -150,7 +150,7 @@ fn object(open: &Open, id: &str, warnings: Vec<Warning>) -> Result<Object<Tunnel
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct RenderedConfig {
+pub(super) struct RenderedConfig {
     pub id: String,
     pub name: String,
     pub r#type: String,
@@ -229,7 +229,7 @@ fn conf_file(tunnel: &Tunnel) -> Option<WgConf> {
 }
 
 #[derive(Serialize, JsonSchema)]
-pub struct GeneratedKeys {
+pub(super) struct GeneratedKeys {
     pub private_key: String,
     pub public_key: String,
     pub preshared_key: String,
@@ -247,7 +247,7 @@ async fn generate_keys(_: Cx, _: Req<()>) -> Result<GeneratedKeys, ApiError> {
 
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Import {
+pub(super) struct Import {
     /// Name of the new tunnel: a-z, 0-9, _ and -.
     pub name: String,
     /// Content of the .conf file.
@@ -300,7 +300,7 @@ async fn create(cx: &Cx, query: &Query, input: Value) -> Result<Object<Tunnel>, 
 
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Upload {
+pub(super) struct Upload {
     /// Name of the new tunnel: a-z, 0-9, _ and -.
     pub name: String,
     /// Content of the .ovpn file.
@@ -350,7 +350,7 @@ fn input_of(name: &str, file: &WgConf) -> Value {
 
 /// A tunnel that a policy in force uses.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Egress {
+pub(super) struct Egress {
     pub policy_id: String,
     pub policy: String,
     /// Id of the tunnel; null if no tunnel has this name.

@@ -13,7 +13,7 @@ use crate::table::{Audit, Effect, Method, Table};
 
 const REPLACE: Audit = Audit { action: "replace_wan_uplinks", resource_type: "wan_uplinks" };
 
-pub fn rows(t: &mut Table) {
+pub(super) fn rows(t: &mut Table) {
     t.view("/system/wan-uplinks", "get_wan_uplinks", uplinks::show)
         .summary("Uplinks and how traffic is distributed over them")
         .doc("Without a list of its own, the list has the uplink `network.wan_iface`.")

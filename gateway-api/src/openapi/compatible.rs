@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 /// Rewrites the schemas of a document.
-pub fn simplify(value: &mut Value) {
+pub(super) fn simplify(value: &mut Value) {
     match value {
         Value::Object(object) => {
             enumerate(object);

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 /// Removes the defaults that their own schemas do not accept. `schemas` contains the targets of references.
-pub fn remove_invalid(value: &mut Value, schemas: &Value) {
+pub(super) fn remove_invalid(value: &mut Value, schemas: &Value) {
     match value {
         Value::Object(object) => {
             // A property with this name is a schema, and an example may be any value.

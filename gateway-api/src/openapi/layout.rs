@@ -6,7 +6,7 @@ use serde_json::Value;
 const WIDTH: usize = 120;
 
 /// Returns JSON with two spaces of indentation per level and a final line feed.
-pub fn text(value: &Value) -> String {
+pub(super) fn text(value: &Value) -> String {
     let mut text = String::new();
     write(value, 0, 0, &mut text);
     text.push('\n');

@@ -75,7 +75,7 @@ fn is_success(endpoint: &Endpoint, status: u16) -> bool {
 }
 
 /// Returns the `responses` of an endpoint. The caller supplies the successful one.
-pub fn of(endpoint: &Endpoint, success: Value) -> Value {
+pub(super) fn of(endpoint: &Endpoint, success: Value) -> Value {
     let mut responses = Map::new();
     for status in statuses(endpoint) {
         let response = match status {
@@ -89,7 +89,7 @@ pub fn of(endpoint: &Endpoint, success: Value) -> Value {
 }
 
 /// Returns the errors by status, for the components of the document.
-pub fn shared() -> Value {
+pub(super) fn shared() -> Value {
     let mut responses = Map::new();
     for status in Code::ALL.iter().map(|code| code.status()).collect::<BTreeSet<_>>() {
         let codes: Vec<&str> =

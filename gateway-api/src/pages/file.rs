@@ -13,7 +13,7 @@ use crate::dispatch::conditional;
 use crate::error::ApiError;
 
 /// Prefix of the files whose names contain a hash of their content.
-pub const ASSETS: &str = "/assets/";
+pub(crate) const ASSETS: &str = "/assets/";
 
 /// Scripts, styles, images and requests only from the gateway itself, and nothing inline; no page of others around it.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; \

@@ -5,7 +5,7 @@ use http::header::{self, HeaderMap, HeaderName};
 
 /// Content coding of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Coding {
+pub(crate) enum Coding {
     Gzip,
     Identity,
 }
@@ -17,7 +17,7 @@ impl Coding {
     /// Codings from the smallest result to the largest.
     const ALL: [Coding; 2] = [Coding::Gzip, Coding::Identity];
 
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Coding::Gzip => "gzip",
             Coding::Identity => "identity",
@@ -32,7 +32,7 @@ impl Coding {
 
     /// Returns the available coding with the highest weight, of equal ones the smaller. The identity if none is
     /// acceptable: a page that a client did not want in this form is of more use than an error.
-    pub fn choose(headers: &HeaderMap, is_available: impl Fn(Coding) -> bool) -> Coding {
+    pub(crate) fn choose(headers: &HeaderMap, is_available: impl Fn(Coding) -> bool) -> Coding {
         let named = weighted(headers, &header::ACCEPT_ENCODING);
         let weight = |coding: Coding| {
             let exact = named.iter().find(|(name, _)| coding.is_named(name));

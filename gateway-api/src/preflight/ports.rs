@@ -17,7 +17,7 @@ const DAEMON: &str = "gatewayd";
 
 /// Need of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Need {
+pub(super) enum Need {
     /// The gateway does not work without it.
     Always,
     /// Needed once the DHCP server is enabled, which is a setting of the store.
@@ -26,7 +26,7 @@ pub enum Need {
 
 /// Port that the configuration needs.
 #[derive(Clone, Debug)]
-pub struct NeededPort {
+pub(super) struct NeededPort {
     /// Key of the configuration, or name of the function.
     pub key: &'static str,
     pub protocol: Protocol,
@@ -37,7 +37,7 @@ pub struct NeededPort {
 }
 
 /// Returns the ports that a configuration needs.
-pub fn needed(config: &Bootstrap) -> Vec<NeededPort> {
+pub(super) fn needed(config: &Bootstrap) -> Vec<NeededPort> {
     let always =
         |key, protocol, address, lost| NeededPort { key, protocol, address, lost, need: Need::Always };
     let mut ports = vec![always(
@@ -76,7 +76,7 @@ fn both_families(address: SocketAddr) -> impl Iterator<Item = SocketAddr> {
 }
 
 /// Checks a port. The daemon itself may have it.
-pub fn check(port: &NeededPort) -> Check {
+pub(super) fn check(port: &NeededPort) -> Check {
     let NeededPort { key, protocol, address, lost, need } = port;
     let name = format!("{key} {protocol} {address}");
     match port_use::conflict(*protocol, *address) {
@@ -114,7 +114,7 @@ fn bind(protocol: Protocol, address: SocketAddr) -> io::Result<()> {
 }
 
 /// Checks that names can be resolved by the file alone.
-pub fn upstreams(config: &Bootstrap) -> Check {
+pub(super) fn upstreams(config: &Bootstrap) -> Check {
     let name = "dns.upstream_servers";
     if config.dns.backend != DnsBackend::Integrated {
         return Check::ok(name, "the external filter resolves");

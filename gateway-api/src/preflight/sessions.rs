@@ -21,7 +21,7 @@ pub struct Session {
 
 /// Returns the sessions of this host that come in from elsewhere than the LAN. `lan` are the networks of the LAN
 /// interfaces, `own` the addresses of this host.
-pub fn from_outside(lan: &[IpNet], own: &BTreeSet<IpAddr>) -> Vec<Session> {
+pub(super) fn from_outside(lan: &[IpNet], own: &BTreeSet<IpAddr>) -> Vec<Session> {
     let read = |name: &str| fs::read_to_string(name).unwrap_or_default();
     let sockets = [read("/proc/net/tcp"), read("/proc/net/tcp6")];
     outside(&incoming(sockets.iter().flat_map(|text| text.lines())), lan, own)

@@ -10,16 +10,16 @@ use serde::de::{Deserialize, Deserializer, Error as _};
 
 /// Maximum number of objects of a page: at least 1, and clamped to `MAX`. A `DEFAULT` of 0 is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limit<const DEFAULT: usize, const MAX: usize>(usize);
+pub(crate) struct Limit<const DEFAULT: usize, const MAX: usize>(usize);
 
 /// Length of a history in minutes: at least 1, and clamped to what is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Minutes(usize);
+pub(crate) struct Minutes(usize);
 
 /// Dry run of an endpoint that creates an object.
 #[derive(Clone, Copy, Debug, Default, serde::Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct DryRun {
+pub(crate) struct DryRun {
     /// Responds with the object as it would be created, and stores nothing.
     pub dry_run: bool,
 }
@@ -27,14 +27,14 @@ pub struct DryRun {
 /// Page of a list whose objects are all returned without a limit.
 #[derive(Clone, Copy, Debug, Default, serde::Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct ListQuery {
+pub(crate) struct ListQuery {
     /// Maximum number of objects, 1 to 1000. Without it all are returned.
     limit: Option<Limit<0, 1000>>,
 }
 
 impl ListQuery {
     /// Returns the maximum number of objects.
-    pub fn limit(self) -> usize {
+    pub(crate) fn limit(self) -> usize {
         self.limit.map_or(usize::MAX, Limit::get)
     }
 }
@@ -42,7 +42,7 @@ impl ListQuery {
 /// History beside the present state.
 #[derive(Clone, Copy, Debug, Default, serde::Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct HistoryQuery {
+pub(crate) struct HistoryQuery {
     /// Adds the history.
     pub history: bool,
     /// Length of the history: 1 to 1440 minutes, by default all.
@@ -51,30 +51,30 @@ pub struct HistoryQuery {
 
 /// Instant of RFC 3339.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Instant(pub Timestamp);
+pub(crate) struct Instant(pub Timestamp);
 
 /// Start of a page behind an entry: its ID or its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Before<I> {
+pub(crate) enum Before<I> {
     Id(I),
     Time(Timestamp),
 }
 
 impl HistoryQuery {
     /// Returns the number of minutes of history that the request wants. `None` unless it wants a history.
-    pub fn wanted(self) -> Option<usize> {
+    pub(crate) fn wanted(self) -> Option<usize> {
         self.history.then_some(self.minutes.get())
     }
 }
 
 impl<const DEFAULT: usize, const MAX: usize> Limit<DEFAULT, MAX> {
-    pub fn get(self) -> usize {
+    pub(crate) fn get(self) -> usize {
         self.0
     }
 }
 
 impl Minutes {
-    pub fn get(self) -> usize {
+    pub(crate) fn get(self) -> usize {
         self.0
     }
 }

@@ -27,7 +27,7 @@ impl Default for Activity {
 
 impl Activity {
     /// Returns after a full pause without any request.
-    pub async fn idle(&self, pause: Duration) {
+    pub(super) async fn idle(&self, pause: Duration) {
         loop {
             let before = self.seen.load(Ordering::Relaxed);
             tokio::time::sleep(pause).await;
@@ -38,17 +38,17 @@ impl Activity {
     }
 
     /// Reports whether a request is open.
-    pub fn is_used(&self) -> bool {
+    pub(super) fn is_used(&self) -> bool {
         self.open.load(Ordering::Relaxed) > 0
     }
 
     /// Orders connections: those without an open request first, and of them the one that was idle longest.
-    pub fn last_use(&self) -> (bool, Instant) {
+    pub(super) fn last_use(&self) -> (bool, Instant) {
         (self.is_used(), *self.last_use.lock())
     }
 
     /// Notes a request that is open until the value is dropped.
-    pub fn used(self: &Arc<Self>) -> OpenRequest {
+    pub(super) fn used(self: &Arc<Self>) -> OpenRequest {
         self.open.fetch_add(1, Ordering::Relaxed);
         self.seen.fetch_add(1, Ordering::Relaxed);
         self.touch();

@@ -33,7 +33,7 @@ pub(super) struct Service {
 }
 
 impl Service {
-    pub fn new(
+    pub(super) fn new(
         handler: Arc<dyn RequestHandler>,
         peer: Peer,
         activity: Arc<Activity>,

@@ -46,12 +46,12 @@ pub(super) struct ConnectionSlot {
 }
 
 impl ConnectionLimit {
-    pub fn new(limits: Limits) -> Self {
+    pub(super) fn new(limits: Limits) -> Self {
         Self { limits, open: Arc::default() }
     }
 
     /// Takes a slot for a peer, if necessary that of another connection, which ends. `None` if none may end for it.
-    pub fn take(&self, peer: &Peer) -> Option<ConnectionSlot> {
+    pub(super) fn take(&self, peer: &Peer) -> Option<ConnectionSlot> {
         let holder = peer.ip().filter(|address| !address.is_loopback()).map(holder);
         let mut open = self.open.lock();
         match &holder {
@@ -71,7 +71,7 @@ impl ConnectionLimit {
     }
 
     /// Notes the task that serves a connection.
-    pub fn note_task(&self, number: u64, task: AbortHandle) {
+    pub(super) fn note_task(&self, number: u64, task: AbortHandle) {
         if let Some(connection) = self.open.lock().by_number.get_mut(&number) {
             connection.task = Some(task);
         }
@@ -112,11 +112,11 @@ impl OpenConnections {
 }
 
 impl ConnectionSlot {
-    pub fn activity(&self) -> Arc<Activity> {
+    pub(super) fn activity(&self) -> Arc<Activity> {
         self.activity.clone()
     }
 
-    pub fn number(&self) -> u64 {
+    pub(super) fn number(&self) -> u64 {
         self.number
     }
 }

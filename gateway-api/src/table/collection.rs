@@ -311,7 +311,7 @@ fn name_in(request: &Request) -> &str {
 }
 
 /// Returns the current revision if `If-Match` allows it. `None` without `If-Match`; fails if it names another revision.
-pub fn expected(
+pub(crate) fn expected(
     kind: &Kind,
     draft: &State,
     id: &str,
@@ -327,7 +327,13 @@ pub fn expected(
 }
 
 /// Returns the reply with one object and its observed values.
-pub fn shown(open: &Open, state: &State, live: Option<Live>, value: Value, revision: Revision) -> Reply {
+pub(crate) fn shown(
+    open: &Open,
+    state: &State,
+    live: Option<Live>,
+    value: Value,
+    revision: Revision,
+) -> Reply {
     let mut values = [value];
     if let Some(live) = live {
         live.add(open, state, &mut values);
@@ -340,13 +346,13 @@ pub fn shown(open: &Open, state: &State, live: Option<Live>, value: Value, revis
 }
 
 /// A stored object as the response to an action.
-pub struct Object<R> {
+pub(crate) struct Object<R> {
     pub reply: Reply,
     kind: PhantomData<R>,
 }
 
 impl<R> Object<R> {
-    pub fn new(reply: Reply) -> Self {
+    pub(crate) fn new(reply: Reply) -> Self {
         Self { reply, kind: PhantomData }
     }
 }

@@ -50,7 +50,7 @@ impl Table {
 }
 
 /// Observation of the network that precedes a change. It gets the settings as they would be.
-pub type Observation =
+pub(super) type Observation =
     for<'a> fn(&'a Open, &State) -> Pin<Box<dyn Future<Output = Vec<Warning>> + Send + 'a>>;
 
 impl Table {

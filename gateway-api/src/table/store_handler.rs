@@ -13,13 +13,15 @@ use crate::request::Request;
 type Run = Arc<dyn Fn(Cx, Request) -> Result<Reply, ApiError> + Send + Sync>;
 
 /// Returns a handler that runs on a thread that may block, because it waits for the disk.
-pub fn on_disk(run: impl Fn(Cx, Request) -> Result<Reply, ApiError> + Send + Sync + 'static) -> Work {
+pub(super) fn on_disk(run: impl Fn(Cx, Request) -> Result<Reply, ApiError> + Send + Sync + 'static) -> Work {
     let run: Run = Arc::new(run);
     Work::Handler(Arc::new(move |cx, request| run_blocking(run.clone(), cx, request)))
 }
 
 /// Returns a handler for objects in memory. It does not block.
-pub fn in_memory(run: impl Fn(Cx, Request) -> Result<Reply, ApiError> + Send + Sync + 'static) -> Work {
+pub(super) fn in_memory(
+    run: impl Fn(Cx, Request) -> Result<Reply, ApiError> + Send + Sync + 'static,
+) -> Work {
     let run: Run = Arc::new(run);
     Work::Handler(Arc::new(move |cx, request| run_here(run.clone(), cx, request)))
 }

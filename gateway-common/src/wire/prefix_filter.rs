@@ -14,7 +14,7 @@ pub const LEVELS: usize = 4;
 /// Tables with a filter.
 pub const TABLES: usize = 6;
 /// Words of a page, which is a value of the map.
-pub const PAGE_WORDS: usize = 128;
+pub(super) const PAGE_WORDS: usize = 128;
 const PAGE_SHIFT: u32 = (64 * PAGE_WORDS as u32).ilog2();
 /// Bits of a plan: 2^20. 100 000 prefixes set every eleventh.
 const BITS_SHIFT: u32 = 20;

@@ -2,34 +2,34 @@
 
 use std::fmt;
 
-pub const VARIABLE: &str = "GATEWAY_ADDR";
-pub const DEFAULT: &str = "http://localhost:8080";
+pub(crate) const VARIABLE: &str = "GATEWAY_ADDR";
+pub(crate) const DEFAULT: &str = "http://localhost:8080";
 /// Port of the API, for addresses without a port and a scheme.
 const PORT: u16 = 8080;
 const ROOT: &str = "/api/v1";
 
 /// Error for text that is no address.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Invalid {
+pub(crate) struct Invalid {
     pub message: String,
 }
 
 impl Invalid {
     /// Accepted forms of an address.
-    pub const ADVICE: &str =
+    pub(crate) const ADVICE: &str =
         "It takes host:port, http://host:port or https://host:port, such as 192.168.1.1:8080.";
 }
 
 /// Scheme, host and port.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Address {
+pub(crate) struct Address {
     base: String,
     pub https: bool,
 }
 
 impl Address {
     /// Parses `host`, `host:port`, `http://host[:port]` or `https://host[:port]`, with or without a trailing slash.
-    pub fn parse(text: &str) -> Result<Self, Invalid> {
+    pub(crate) fn parse(text: &str) -> Result<Self, Invalid> {
         let text = text.trim();
         if text.is_empty() {
             return Self::parse(DEFAULT);
@@ -68,7 +68,7 @@ impl Address {
     }
 
     /// Returns the whole URL of a path below the root of the API.
-    pub fn url(&self, path: &str) -> String {
+    pub(crate) fn url(&self, path: &str) -> String {
         format!("{}{ROOT}{path}", self.base)
     }
 }

@@ -13,7 +13,7 @@ use crate::escape;
 const LIMIT: Duration = Duration::from_millis(500);
 
 /// Returns the objects of a collection of the API.
-pub fn objects(collection: &'static str) -> Vec<CompletionCandidate> {
+pub(crate) fn objects(collection: &'static str) -> Vec<CompletionCandidate> {
     let Ok(client) = Client::from_environment() else { return Vec::new() };
     match client.with_timeout(LIMIT).get(collection) {
         Ok(answer) => choices(answer.data.as_array().map_or(&[][..], Vec::as_slice)),

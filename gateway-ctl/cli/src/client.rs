@@ -17,7 +17,7 @@ use crate::failure::{Failure, Refusal};
 use crate::grammar::Method;
 
 /// File with CA certificates that replace those of the system.
-pub const CA_VARIABLE: &str = "GATEWAY_CA";
+pub(crate) const CA_VARIABLE: &str = "GATEWAY_CA";
 
 const CONNECT: Duration = Duration::from_secs(5);
 /// Timeouts. A change may have to wait for the kernel, a check for its peers.
@@ -27,7 +27,7 @@ const CHANGE: Duration = Duration::from_secs(180);
 const LIMIT: u64 = 512 * 1024 * 1024;
 
 #[derive(Debug)]
-pub struct Client {
+pub(crate) struct Client {
     agent: ureq::Agent,
     pub address: Address,
     /// Timeout of all requests that replaces the usual ones.
@@ -36,7 +36,7 @@ pub struct Client {
 
 /// Successful response.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Answer {
+pub(crate) struct Answer {
     pub data: Value,
     /// Path and message of each warning.
     pub warnings: Vec<(String, String)>,
@@ -46,7 +46,7 @@ pub struct Answer {
 
 impl Client {
     /// Creates a client for the address in the environment.
-    pub fn from_environment() -> Result<Self, Failure> {
+    pub(crate) fn from_environment() -> Result<Self, Failure> {
         let address = match env::var(VARIABLE) {
             Ok(text) => Address::parse(&text)?,
             Err(env::VarError::NotPresent) => Address::parse("")?,
@@ -70,17 +70,17 @@ impl Client {
     }
 
     /// Sets a timeout for all requests, for callers that cannot wait.
-    pub fn with_timeout(mut self, limit: Duration) -> Self {
+    pub(crate) fn with_timeout(mut self, limit: Duration) -> Self {
         self.limit = Some(limit);
         self
     }
 
-    pub fn get(&self, path: &str) -> Result<Answer, Failure> {
+    pub(crate) fn get(&self, path: &str) -> Result<Answer, Failure> {
         self.call(Method::Get, path, None)
     }
 
     /// Sends a request. The body is JSON as the user wrote it.
-    pub fn call(&self, method: Method, path: &str, body: Option<&str>) -> Result<Answer, Failure> {
+    pub(crate) fn call(&self, method: Method, path: &str, body: Option<&str>) -> Result<Answer, Failure> {
         let url = self.address.url(path);
         let usual = if method == Method::Get { READ } else { CHANGE };
         let request = http::Request::builder().method(method.as_str()).uri(&url);
@@ -118,7 +118,6 @@ impl Client {
         Err(Refusal {
             method,
             url,
-            address: self.address.clone(),
             had_body: body.is_some(),
             status,
             code: word("code"),

@@ -22,7 +22,7 @@ use crate::help;
 
 /// Parsed command line.
 #[derive(Debug)]
-pub enum Invocation<'a> {
+pub(crate) enum Invocation<'a> {
     /// Help or the version.
     Text(String),
     Manual(Page),
@@ -31,7 +31,7 @@ pub enum Invocation<'a> {
 
 /// Manual page.
 #[derive(Clone, Copy, Debug)]
-pub enum Page {
+pub(crate) enum Page {
     Client,
     Settings,
 }
@@ -42,7 +42,10 @@ const CLIENT_PAGE: &str = "gateway-ctl.1";
 const SETTINGS_PAGE: &str = "gateway.yaml.5";
 
 /// Parses the words of a command line, with the name of the program.
-pub fn parse(table: &[Kind], words: impl IntoIterator<Item = OsString>) -> Result<Invocation<'_>, Failure> {
+pub(crate) fn parse(
+    table: &[Kind],
+    words: impl IntoIterator<Item = OsString>,
+) -> Result<Invocation<'_>, Failure> {
     let words = normalized(words);
     let matches = match program(table).try_get_matches_from(&words) {
         Ok(matches) => matches,
@@ -73,17 +76,17 @@ fn chosen<'a, 'm>(
 }
 
 /// Returns the value of an argument, or the first of several.
-pub fn value<'a>(arguments: &'a ArgMatches, name: &str) -> Option<&'a str> {
+pub(crate) fn value<'a>(arguments: &'a ArgMatches, name: &str) -> Option<&'a str> {
     values(arguments, name).first().copied()
 }
 
-pub fn values<'a>(arguments: &'a ArgMatches, name: &str) -> Vec<&'a str> {
+pub(crate) fn values<'a>(arguments: &'a ArgMatches, name: &str) -> Vec<&'a str> {
     let values = arguments.try_get_many::<String>(name).ok().flatten();
     values.into_iter().flatten().map(String::as_str).collect()
 }
 
 /// Returns the whole program.
-pub fn program(table: &[Kind]) -> clap::Command {
+pub(crate) fn program(table: &[Kind]) -> clap::Command {
     let page =
         Arg::new("page").required(true).value_parser(PossibleValuesParser::new([CLIENT_PAGE, SETTINGS_PAGE]));
     clap::Command::new("gateway-ctl")

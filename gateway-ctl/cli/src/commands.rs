@@ -6,7 +6,7 @@ mod objects;
 mod operations;
 mod policy;
 mod state;
-pub mod unavailable;
+pub(crate) mod unavailable;
 
 pub use crate::grammar::{
     Arity, Bad, Call, Column, Command, Flag, Group, Kind, Method, Operand, ParameterKind, Prints, Special,

@@ -19,7 +19,7 @@ fi
 ";
 
 /// Returns the script for a shell.
-pub fn script(shell: &str) -> String {
+pub(crate) fn script(shell: &str) -> String {
     let mut script = Vec::new();
     if let Some(shell) = Shells::builtins().completer(shell) {
         // Writing to a vector cannot fail.
@@ -31,7 +31,7 @@ pub fn script(shell: &str) -> String {
 
 /// Answers the call of a script, and reports whether there was one. An error is no text for a command line: it leaves
 /// the answer empty.
-pub fn answer() -> bool {
+pub(crate) fn answer() -> bool {
     CompleteEnv::with_factory(|| program(&table()))
         .var(VARIABLE)
         .try_complete(env::args_os(), env::current_dir().ok().as_deref())

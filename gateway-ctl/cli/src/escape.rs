@@ -6,7 +6,7 @@ use std::fmt::Write;
 ///
 /// Besides the ASCII control characters, this covers those of C1, which some terminals obey. It also covers the
 /// bidirectional control characters, with which a name can look like another one.
-pub fn cell(text: &str) -> String {
+pub(crate) fn cell(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {
@@ -21,7 +21,7 @@ pub fn cell(text: &str) -> String {
 }
 
 /// Escapes a message like [`cell`], but keeps backslashes.
-pub fn text(text: &str) -> String {
+pub(crate) fn text(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {
@@ -35,7 +35,7 @@ pub fn text(text: &str) -> String {
 }
 
 /// Escapes JSON without a change of its value: hostile characters left unescaped in it become `\uNNNN`.
-pub fn json(text: &str) -> String {
+pub(crate) fn json(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for letter in text.chars() {
         // The serializer wrote these line ends and the indentation: inside strings they are already escaped.

@@ -9,7 +9,7 @@ use crate::escape;
 use crate::grammar::Method;
 
 /// Exit codes, for the help and the manual page.
-pub const EXIT_CODES: &[(u8, &str)] = &[
+pub(crate) const EXIT_CODES: &[(u8, &str)] = &[
     (0, "done; an empty list too"),
     (1, "the request failed: the gateway could not do it, or does not support it"),
     (2, "the command line or the JSON is not valid; nothing was sent"),
@@ -22,7 +22,7 @@ pub const EXIT_CODES: &[(u8, &str)] = &[
 ];
 
 #[derive(Debug)]
-pub enum Failure {
+pub(crate) enum Failure {
     /// Error in the command line or its input: nothing was sent.
     Usage(Usage),
     /// Error in the words of the command line, with clap's text.
@@ -42,7 +42,7 @@ pub enum Failure {
 }
 
 #[derive(Debug, Default)]
-pub struct Usage {
+pub(crate) struct Usage {
     pub message: String,
     /// Lines below the message, with the correct usage.
     pub advice: Vec<String>,
@@ -50,10 +50,9 @@ pub struct Usage {
 
 /// Error response of the gateway.
 #[derive(Debug)]
-pub struct Refusal {
+pub(crate) struct Refusal {
     pub method: Method,
     pub url: String,
-    pub address: Address,
     pub had_body: bool,
     pub status: u16,
     pub code: String,
@@ -70,19 +69,19 @@ impl From<address::Invalid> for Failure {
 }
 
 impl Failure {
-    pub fn usage(message: impl Into<String>) -> Self {
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
         Failure::Usage(Usage { message: message.into(), advice: Vec::new() })
     }
 
     /// Adds a line to a usage failure. Other failures have their own advice.
-    pub fn advise(mut self, line: impl Into<String>) -> Self {
+    pub(crate) fn advise(mut self, line: impl Into<String>) -> Self {
         if let Failure::Usage(usage) = &mut self {
             usage.advice.push(line.into());
         }
         self
     }
 
-    pub fn exit_code(&self) -> u8 {
+    pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Failure::Usage(_) | Failure::CommandLine(_) => 2,
             Failure::Unreachable { .. } => 3,
@@ -93,7 +92,7 @@ impl Failure {
     }
 
     /// Returns the text for standard error; it ends with a newline.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         match self {
             Failure::Usage(usage) => {
                 let mut text = format!("error: {}\n", escape::text(&usage.message));
@@ -153,7 +152,7 @@ const TELLING: &[(&str, &str)] = &[
 ];
 
 impl Refusal {
-    pub fn exit_code(&self) -> u8 {
+    pub(crate) fn exit_code(&self) -> u8 {
         match self.status {
             401 | 403 => 4,
             404 => 5,
@@ -163,7 +162,7 @@ impl Refusal {
     }
 
     /// Returns the message without its full stop.
-    pub fn sentence(&self) -> &str {
+    pub(crate) fn sentence(&self) -> &str {
         self.message.trim_end().trim_end_matches('.')
     }
 
@@ -291,7 +290,6 @@ mod tests {
         Refusal {
             method,
             url: address.url("/devices/1"),
-            address,
             had_body: false,
             status,
             code: code.to_owned(),
@@ -343,7 +341,7 @@ mod tests {
         for path in CHECKS {
             let mut refusal =
                 refusal(Method::Post, 401, "unauthenticated", "Sign-in is required.", json!({}));
-            refusal.url = refusal.address.url(path);
+            refusal.url = Address::parse("localhost:8080").unwrap().url(path);
             let text = refusal.text();
             assert!(text.contains("This changes nothing") && !text.contains("changes state"), "{text}");
             assert!(!text.contains("web UI"), "{text}");

@@ -4,10 +4,10 @@ use crate::failure::EXIT_CODES;
 use crate::grammar::{Command, Group, Kind, Operand, ParameterKind, Prints};
 use crate::{address, client};
 
-pub const ABOUT: &str = "Command-line client of the network gateway";
+pub(crate) const ABOUT: &str = "Command-line client of the network gateway";
 
 /// Returns the environment variables, with their descriptions.
-pub fn environment() -> [(&'static str, String); 3] {
+pub(crate) fn environment() -> [(&'static str, String); 3] {
     [
         (
             address::VARIABLE,
@@ -25,7 +25,7 @@ pub fn environment() -> [(&'static str, String); 3] {
 }
 
 /// Returns the values that an operand takes, if its name does not say so.
-pub fn operand(operand: &Operand) -> Option<&'static str> {
+pub(crate) fn operand(operand: &Operand) -> Option<&'static str> {
     Some(match operand.what {
         ParameterKind::Json => {
             "JSON in quotes, a file, or - for standard input, which is also read if it is left out"
@@ -42,7 +42,7 @@ pub fn operand(operand: &Operand) -> Option<&'static str> {
 }
 
 /// Returns a description of standard output.
-pub fn prints(command: &Command) -> String {
+pub(crate) fn prints(command: &Command) -> String {
     match command.prints {
         Prints::Json => "JSON".to_owned(),
         Prints::Table(columns) => columns.iter().map(|column| column.heading).collect::<Vec<_>>().join(" "),
@@ -55,7 +55,7 @@ pub fn prints(command: &Command) -> String {
 }
 
 /// Returns the text below the options of the program: the kinds by their groups, environment and exit codes.
-pub fn overview(table: &[Kind]) -> String {
+pub(crate) fn overview(table: &[Kind]) -> String {
     let width = table.iter().map(|kind| kind.name.len()).max().unwrap_or(0);
     let kinds = Group::ALL.map(|group| {
         let kinds = table.iter().filter(|kind| kind.group == group);
@@ -73,7 +73,7 @@ pub fn overview(table: &[Kind]) -> String {
 }
 
 /// Returns the text below the verbs of a kind: the output of its default command, and examples.
-pub fn of_kind(kind: &Kind) -> String {
+pub(crate) fn of_kind(kind: &Kind) -> String {
     let examples = kind.commands.iter().filter_map(|command| command.examples.first()).take(3);
     let default = kind.default_command().map(output).unwrap_or_default();
     format!(
@@ -85,7 +85,7 @@ pub fn of_kind(kind: &Kind) -> String {
 }
 
 /// Returns the text below the arguments of a command.
-pub fn of_command(command: &Command) -> String {
+pub(crate) fn of_command(command: &Command) -> String {
     let examples = command.examples.iter().map(|line| example(line));
     format!("{}{}\n{}", output(command), section("Examples", examples), exit_codes())
 }
@@ -99,11 +99,11 @@ fn output(command: &Command) -> String {
 }
 
 /// Returns the endpoints that a command calls, such as `POST /api/v1/devices`.
-pub fn calls(command: &Command) -> impl Iterator<Item = String> {
+pub(crate) fn calls(command: &Command) -> impl Iterator<Item = String> {
     command.calls.iter().map(|call| format!("{} /api/v1{}", call.method.as_str(), call.path))
 }
 
-pub fn example(line: &str) -> String {
+pub(crate) fn example(line: &str) -> String {
     format!("gateway-ctl {line}")
 }
 

@@ -12,7 +12,7 @@ use crate::grammar::{Operand, ParameterKind};
 const LIMIT: u64 = 64 * 1024 * 1024;
 
 /// Returns a body that is valid JSON, as the user wrote it: numbers keep their digits, and keys their order.
-pub fn body(operand: &Operand, given: Option<&str>) -> Result<String, Failure> {
+pub(crate) fn body(operand: &Operand, given: Option<&str>) -> Result<String, Failure> {
     let (source, text) = match (operand.what, given) {
         (ParameterKind::File, Some(path)) => (path.to_owned(), read_file(path)?),
         (_, Some("-")) => standard_input()?,

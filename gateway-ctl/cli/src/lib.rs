@@ -4,22 +4,22 @@
 //! completions are generated from that table.
 #![forbid(unsafe_code)]
 
-pub mod address;
-pub mod candidates;
-pub mod client;
-pub mod command_line;
+pub(crate) mod address;
+pub(crate) mod candidates;
+pub(crate) mod client;
+pub(crate) mod command_line;
 pub mod commands;
-pub mod completion;
-pub mod escape;
-pub mod failure;
-pub mod grammar;
-pub mod help;
-pub mod input;
-pub mod manual;
-pub mod output;
-pub mod program;
-pub mod request;
-pub mod special;
-pub mod tabular;
+pub(crate) mod completion;
+pub(crate) mod escape;
+pub(crate) mod failure;
+pub(crate) mod grammar;
+pub(crate) mod help;
+pub(crate) mod input;
+pub(crate) mod manual;
+pub(crate) mod output;
+pub(crate) mod program;
+pub(crate) mod request;
+pub(crate) mod special;
+pub(crate) mod tabular;
 
 pub use program::main;

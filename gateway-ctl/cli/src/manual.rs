@@ -1,6 +1,6 @@
 //! Manual pages: gateway-ctl(1) from the command line, gateway.yaml(5) from the commented example of the configuration.
 
-pub mod settings;
+pub(crate) mod settings;
 
 use roff::{Roff, bold, roman};
 
@@ -23,7 +23,7 @@ const DESCRIPTION: [&str; 3] = [
 ];
 
 /// Returns gateway-ctl(1).
-pub fn client(table: &[Kind]) -> String {
+pub(crate) fn client(table: &[Kind]) -> String {
     let mut program = command_line::program(table);
     program.build();
     let mut page = Roff::new();

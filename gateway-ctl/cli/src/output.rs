@@ -10,7 +10,7 @@ use crate::tabular::{self, Style};
 use crate::{client::Answer, escape};
 
 /// Prints a response in the format of its command.
-pub fn print(kind: &Kind, command: &Command, answer: &Answer) -> Result<(), Failure> {
+pub(crate) fn print(kind: &Kind, command: &Command, answer: &Answer) -> Result<(), Failure> {
     let style = style();
     let text = match command.prints {
         Prints::Json => json(&answer.data),
@@ -55,13 +55,13 @@ fn is_empty_list(data: &Value) -> bool {
 }
 
 /// Formats JSON with two spaces a level, and one newline at the end.
-pub fn json(data: &Value) -> String {
+pub(crate) fn json(data: &Value) -> String {
     let text = serde_json::to_string_pretty(data).unwrap_or_default();
     format!("{}\n", escape::json(&text))
 }
 
 /// Writes to standard output. A closed pipe ends the command without an error message.
-pub fn write(text: &str) -> Result<(), Failure> {
+pub(crate) fn write(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     written.map_err(|error| match error.kind() {
@@ -71,7 +71,7 @@ pub fn write(text: &str) -> Result<(), Failure> {
 }
 
 /// Writes one line to standard error. If it is closed, the line is lost.
-pub fn warn(line: &str) {
+pub(crate) fn warn(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 

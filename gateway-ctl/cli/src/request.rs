@@ -13,7 +13,7 @@ use crate::grammar::{Call, Command, Flag, ParameterKind};
 use crate::input;
 
 /// Returns the path of a call and, for methods with a body, the body.
-pub fn build(
+pub(crate) fn build(
     client: &Client,
     command: &Command,
     call: Call,
@@ -63,7 +63,7 @@ fn flag_value(flag: &Flag, text: &str) -> Value {
 }
 
 /// Returns the id of an object: ids are returned unchanged, names are looked up.
-pub fn resolve(client: &Client, collection: &'static str, given: &str) -> Result<String, Failure> {
+pub(crate) fn resolve(client: &Client, collection: &'static str, given: &str) -> Result<String, Failure> {
     if given.parse::<Id>().is_ok() {
         return Ok(given.to_owned());
     }
@@ -77,7 +77,7 @@ pub fn resolve(client: &Client, collection: &'static str, given: &str) -> Result
 }
 
 /// Returns the object with this id, else the only one with this name.
-pub fn find<'a>(objects: &'a [Value], given: &str) -> Result<Option<&'a Value>, Failure> {
+pub(crate) fn find<'a>(objects: &'a [Value], given: &str) -> Result<Option<&'a Value>, Failure> {
     if let Some(object) = objects.iter().find(|object| identity(object) == Some(given)) {
         return Ok(Some(object));
     }
@@ -98,7 +98,7 @@ fn identity(object: &Value) -> Option<&str> {
 }
 
 /// Encodes a value as one segment of a path.
-pub fn segment(value: &str) -> Cow<'_, str> {
+pub(crate) fn segment(value: &str) -> Cow<'_, str> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
     // A segment of dots alone would leave its parent.
     let climbs = matches!(value, "." | "..");

@@ -12,7 +12,7 @@ use crate::grammar::{Method, Special};
 use crate::request::find;
 
 /// Runs a special command. Some need no client, so it is created on demand.
-pub fn run(special: Special, arguments: &ArgMatches) -> Result<Answer, Failure> {
+pub(crate) fn run(special: Special, arguments: &ArgMatches) -> Result<Answer, Failure> {
     match special {
         Special::Version => version(&Client::from_environment()?),
         Special::Verify => verify(&Client::from_environment()?),
@@ -189,7 +189,7 @@ fn evaluate(client: &Client, device: &str) -> Result<Answer, Failure> {
 }
 
 /// Returns the same failure as a 404 response of the gateway.
-pub fn absent(client: &Client, method: Method, path: &str, noun: &str, name: &str) -> Failure {
+pub(crate) fn absent(client: &Client, method: Method, path: &str, noun: &str, name: &str) -> Failure {
     Refusal {
         method,
         url: client.address.url(path),

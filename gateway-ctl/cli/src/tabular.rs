@@ -11,7 +11,7 @@ const EMPTY: &str = "-";
 
 /// Formatting of the lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Style {
+pub(crate) struct Style {
     /// Cells are padded before the tab.
     pub aligned: bool,
     /// State words are coloured.
@@ -19,7 +19,7 @@ pub struct Style {
 }
 
 /// Returns a table. Every line ends with a newline.
-pub fn table(columns: &[Column], data: &Value, style: Style) -> String {
+pub(crate) fn table(columns: &[Column], data: &Value, style: Style) -> String {
     let mut rows = vec![columns.iter().map(|column| column.heading.to_owned()).collect::<Vec<_>>()];
     for object in data.as_array().map_or(&[][..], Vec::as_slice) {
         rows.push(columns.iter().map(|column| cell(&field(object, column.field))).collect());
@@ -28,7 +28,7 @@ pub fn table(columns: &[Column], data: &Value, style: Style) -> String {
 }
 
 /// Returns the fields of one object, one a line.
-pub fn fields(data: &Value, style: Style) -> String {
+pub(crate) fn fields(data: &Value, style: Style) -> String {
     let mut rows = vec![vec!["FIELD".to_owned(), "VALUE".to_owned()]];
     for (name, value) in data.as_object().into_iter().flatten() {
         rows.push(vec![escape::cell(name), cell(value)]);
@@ -38,7 +38,7 @@ pub fn fields(data: &Value, style: Style) -> String {
 
 /// Returns the leak matrix: one line a policy, one column a state. The names of the states are in the grid. Hosts without a device
 /// record have lines of their own behind the policies.
-pub fn leak_matrix(data: &Value, style: Style) -> String {
+pub(crate) fn leak_matrix(data: &Value, style: Style) -> String {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let states: Vec<String> =
         list(&data["states"]).iter().filter_map(|state| state.as_str().map(str::to_owned)).collect();

@@ -42,28 +42,28 @@ const KINDS: [(u8, Kind); 8] = [
 ];
 
 /// Codes of options.
-pub mod option {
-    pub const CLIENT_ID: u16 = 1;
-    pub const SERVER_ID: u16 = 2;
-    pub const ADDRESSES: u16 = 3;
-    pub const TEMPORARY_ADDRESSES: u16 = 4;
-    pub const REQUESTED: u16 = 6;
-    pub const PREFERENCE: u16 = 7;
-    pub const ELAPSED: u16 = 8;
-    pub const STATUS: u16 = 13;
-    pub const RESOLVERS: u16 = 23;
-    pub const DOMAINS: u16 = 24;
-    pub const PREFIXES: u16 = 25;
-    pub const PREFIX: u16 = 26;
-    pub const REFRESH: u16 = 32;
-    pub const MAX_SOLICIT_INTERVAL: u16 = 82;
+pub(crate) mod option {
+    pub(crate) const CLIENT_ID: u16 = 1;
+    pub(crate) const SERVER_ID: u16 = 2;
+    pub(crate) const ADDRESSES: u16 = 3;
+    pub(crate) const TEMPORARY_ADDRESSES: u16 = 4;
+    pub(crate) const REQUESTED: u16 = 6;
+    pub(crate) const PREFERENCE: u16 = 7;
+    pub(crate) const ELAPSED: u16 = 8;
+    pub(crate) const STATUS: u16 = 13;
+    pub(crate) const RESOLVERS: u16 = 23;
+    pub(crate) const DOMAINS: u16 = 24;
+    pub(crate) const PREFIXES: u16 = 25;
+    pub(crate) const PREFIX: u16 = 26;
+    pub(crate) const REFRESH: u16 = 32;
+    pub(crate) const MAX_SOLICIT_INTERVAL: u16 = 82;
 }
 
 /// Codes of statuses (RFC 8415, section 21.13). Others are failures, too.
-pub mod status {
-    pub const SUCCESS: u16 = 0;
-    pub const NO_BINDING: u16 = 3;
-    pub const NO_PREFIX: u16 = 6;
+pub(crate) mod status {
+    pub(crate) const SUCCESS: u16 = 0;
+    pub(crate) const NO_BINDING: u16 = 3;
+    pub(crate) const NO_PREFIX: u16 = 6;
 }
 
 /// A message between client and server.

@@ -1,12 +1,12 @@
 //! Answers of the resolver and their reasons: names, filters, zones. Knows neither sockets nor caches.
 
-pub mod address_set;
-pub mod decision;
+pub(crate) mod address_set;
+pub(crate) mod decision;
 pub mod domain_set;
 pub mod filter;
 pub mod lists;
 pub mod name;
-pub mod name_map;
+pub(crate) mod name_map;
 pub mod rebinding;
 pub mod rtype;
 pub mod zones;

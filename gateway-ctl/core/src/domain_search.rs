@@ -6,7 +6,7 @@ const MAX_LABEL: usize = 63;
 const MAX_NAME: usize = 255;
 
 /// Appends a domain. Returns false, and appends nothing, if it is no domain.
-pub fn push(bytes: &mut Vec<u8>, domain: &str) -> bool {
+pub(crate) fn push(bytes: &mut Vec<u8>, domain: &str) -> bool {
     let domain = domain.strip_suffix('.').unwrap_or(domain);
     let is_label = |label: &str| !label.is_empty() && label.len() <= MAX_LABEL && label.is_ascii();
     if domain.len() + 2 > MAX_NAME || !domain.split('.').all(is_label) {
@@ -22,7 +22,7 @@ pub fn push(bytes: &mut Vec<u8>, domain: &str) -> bool {
 
 /// Reads domains up to the end, or up to padding of zeroes. `None` if a name is cut off, compressed, too long, or has
 /// other characters than letters, digits, hyphens and underscores.
-pub fn parse(mut bytes: &[u8]) -> Option<Vec<String>> {
+pub(crate) fn parse(mut bytes: &[u8]) -> Option<Vec<String>> {
     let mut domains = Vec::new();
     while bytes.iter().any(|byte| *byte != 0) {
         let mut domain = String::new();

@@ -15,7 +15,7 @@ pub mod dhcp_report;
 pub mod dns;
 pub mod dns_probe;
 pub mod doh_servers;
-pub mod domain_search;
+pub(crate) mod domain_search;
 pub mod evaluate;
 pub mod facts;
 pub mod fair_share;

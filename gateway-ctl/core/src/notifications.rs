@@ -3,20 +3,20 @@
 //! A notification is one transition of one alert. Receivers of webhooks and mail get each transition once; receivers
 //! that keep a state of their own get the state again until the alert is resolved.
 
-pub mod alertmanager;
+pub(crate) mod alertmanager;
 pub mod alertmanager_v2;
 mod backoff;
 pub mod email;
 pub mod format;
 pub mod home_assistant;
-pub mod json;
-pub mod ntfy;
+pub(crate) mod json;
+pub(crate) mod ntfy;
 pub mod outbox;
 pub mod payload;
 pub mod receivers;
 pub mod response;
 pub mod signature;
-pub mod slack;
+pub(crate) mod slack;
 
 use std::collections::BTreeMap;
 

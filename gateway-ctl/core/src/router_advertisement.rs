@@ -23,11 +23,11 @@ const OTHER_CONFIGURATION: u8 = 0x40;
 
 /// Types of options.
 mod option {
-    pub const SOURCE_MAC: u8 = 1;
-    pub const PREFIX: u8 = 3;
-    pub const MTU: u8 = 5;
-    pub const RESOLVERS: u8 = 25;
-    pub const DOMAINS: u8 = 31;
+    pub(super) const SOURCE_MAC: u8 = 1;
+    pub(super) const PREFIX: u8 = 3;
+    pub(super) const MTU: u8 = 5;
+    pub(super) const RESOLVERS: u8 = 25;
+    pub(super) const DOMAINS: u8 = 31;
 }
 
 /// Announcement of a router.

@@ -29,13 +29,13 @@ impl XdpModes {
 }
 
 /// Abilities of a driver (`enum netdev_xdp_act` of linux/netdev.h).
-pub mod abilities {
+pub(crate) mod abilities {
     /// It runs programs.
-    pub const BASIC: u64 = 1;
+    pub(crate) const BASIC: u64 = 1;
     /// It sends what a program redirects to another interface.
-    pub const REDIRECT: u64 = 2;
+    pub(crate) const REDIRECT: u64 = 2;
     /// It accepts frames that another interface redirects to it.
-    pub const TRANSMIT: u64 = 4;
+    pub(crate) const TRANSMIT: u64 = 4;
 }
 
 /// State of an interface, as far as it decides on XDP.

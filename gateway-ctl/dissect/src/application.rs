@@ -17,7 +17,12 @@ const OTHER_NAMES: [u16; 2] = [137, 5355];
 const STUN: [u16; 2] = [3478, 3479];
 
 /// Reads the payload of a TCP segment.
-pub fn read_stream(dissector: &mut Dissector, endpoints: &Endpoints, payload: &[u8], summary: &mut Summary) {
+pub(crate) fn read_stream(
+    dissector: &mut Dissector,
+    endpoints: &Endpoints,
+    payload: &[u8],
+    summary: &mut Summary,
+) {
     let found = if endpoints.has_port(DNS) {
         // A message may begin in an earlier segment.
         let info = payload.get(2..).map_or_else(|| "part of a message".to_owned(), dns::read);
@@ -37,7 +42,7 @@ pub fn read_stream(dissector: &mut Dissector, endpoints: &Endpoints, payload: &[
 }
 
 /// Reads the payload of a UDP datagram.
-pub fn read_datagram(
+pub(crate) fn read_datagram(
     dissector: &mut Dissector,
     endpoints: &Endpoints,
     payload: &[u8],

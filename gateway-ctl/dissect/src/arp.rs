@@ -7,7 +7,7 @@ use etherparse::{ArpOperation, ArpPacketSlice};
 use crate::text::mac;
 use crate::{Protocol, Summary};
 
-pub fn read(packet: &ArpPacketSlice<'_>, summary: &mut Summary) {
+pub(crate) fn read(packet: &ArpPacketSlice<'_>, summary: &mut Summary) {
     summary.protocol = Protocol::Arp;
     let address = |bytes: &[u8]| {
         bytes.first_chunk::<4>().map_or_else(|| "?".to_owned(), |four| Ipv4Addr::from(*four).to_string())

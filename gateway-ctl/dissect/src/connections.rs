@@ -21,14 +21,14 @@ pub struct Dissector {
 pub(crate) struct Connections(HashSet<[(IpAddr, u16); 2]>);
 
 impl Connections {
-    pub fn add(&mut self, endpoints: &Endpoints) {
+    pub(crate) fn add(&mut self, endpoints: &Endpoints) {
         if self.0.len() >= MAX_CONNECTIONS {
             self.0.clear();
         }
         self.0.insert(endpoints.connection());
     }
 
-    pub fn contains(&self, endpoints: &Endpoints) -> bool {
+    pub(crate) fn contains(&self, endpoints: &Endpoints) -> bool {
         self.0.contains(&endpoints.connection())
     }
 }

@@ -12,7 +12,7 @@ const CHADDR: Range<usize> = 28..44;
 
 /// Returns the text about a message of DHCP. The borrowed view of dhcproto reads options as bytes; its typed options panic
 /// at some lengths.
-pub fn read_v4(payload: &[u8]) -> String {
+pub(crate) fn read_v4(payload: &[u8]) -> String {
     let Ok(message) = Message::new(payload) else { return "malformed or cut off".to_owned() };
     let (mut kind, mut name) = ("BOOTP".to_owned(), String::new());
     for option in message.opts() {
@@ -31,7 +31,7 @@ pub fn read_v4(payload: &[u8]) -> String {
 }
 
 /// Returns the text about a message of DHCPv6.
-pub fn read_v6(payload: &[u8]) -> String {
+pub(crate) fn read_v6(payload: &[u8]) -> String {
     let name = match payload.first() {
         Some(1) => "Solicit",
         Some(2) => "Advertise",

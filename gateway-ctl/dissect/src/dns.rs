@@ -6,12 +6,12 @@ use hickory_proto::op::{Message, MessageType, OpCode};
 const MAX_ANSWERS: usize = 4;
 
 /// Returns the text about a message.
-pub fn read(payload: &[u8]) -> String {
+pub(crate) fn read(payload: &[u8]) -> String {
     Message::from_vec(payload).map_or_else(|_| "malformed or cut off".to_owned(), |message| text(&message))
 }
 
 /// Returns the text about a payload at any port if it is a message with one question (RFC 1035, section 4.1.2).
-pub fn read_question(payload: &[u8]) -> Option<String> {
+pub(crate) fn read_question(payload: &[u8]) -> Option<String> {
     let message = Message::from_vec(payload).ok().filter(|message| message.queries.len() == 1)?;
     (message.metadata.op_code == OpCode::Query).then(|| text(&message))
 }

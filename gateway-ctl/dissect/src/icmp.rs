@@ -6,7 +6,7 @@ use etherparse::{Icmpv4Slice, Icmpv6Slice};
 
 use crate::{Protocol, Summary};
 
-pub fn read_v4(bytes: &[u8], summary: &mut Summary) {
+pub(crate) fn read_v4(bytes: &[u8], summary: &mut Summary) {
     summary.protocol = Protocol::Icmp;
     let Ok(message) = Icmpv4Slice::from_slice(bytes) else {
         "malformed or cut off".clone_into(&mut summary.info);
@@ -25,7 +25,7 @@ pub fn read_v4(bytes: &[u8], summary: &mut Summary) {
     };
 }
 
-pub fn read_v6(bytes: &[u8], summary: &mut Summary) {
+pub(crate) fn read_v6(bytes: &[u8], summary: &mut Summary) {
     summary.protocol = Protocol::Icmpv6;
     let Ok(message) = Icmpv6Slice::from_slice(bytes) else {
         "malformed or cut off".clone_into(&mut summary.info);

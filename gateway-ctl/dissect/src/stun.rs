@@ -4,7 +4,7 @@ const HEADER: usize = 20;
 const MAGIC_COOKIE: [u8; 4] = [0x21, 0x12, 0xa4, 0x42];
 
 /// Returns the text about a datagram. One without the magic cookie (RFC 3489) counts at a port of STUN only.
-pub fn read(payload: &[u8], at_port: bool) -> Option<String> {
+pub(crate) fn read(payload: &[u8], at_port: bool) -> Option<String> {
     let header = payload.first_chunk::<HEADER>()?;
     let length = usize::from(u16::from_be_bytes([header[2], header[3]]));
     let has_cookie = header[4..8] == MAGIC_COOKIE;
@@ -34,6 +34,6 @@ pub fn read(payload: &[u8], at_port: bool) -> Option<String> {
 }
 
 /// Returns the text about a TCP segment that begins with a message, also behind the framing of RFC 4571.
-pub fn read_framed(payload: &[u8]) -> Option<String> {
+pub(crate) fn read_framed(payload: &[u8]) -> Option<String> {
     read(payload, false).or_else(|| read(payload.get(2..)?, false))
 }

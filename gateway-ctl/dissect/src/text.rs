@@ -1,10 +1,10 @@
 //! Text of summaries: bounded, and free of characters that could confuse a terminal or a page.
 
 /// Maximum length of the text about a packet, in bytes.
-pub const MAX_INFO_BYTES: usize = 512;
+pub(crate) const MAX_INFO_BYTES: usize = 512;
 
 /// Returns the text without control characters, cut to [`MAX_INFO_BYTES`].
-pub fn clean(text: &str) -> String {
+pub(crate) fn clean(text: &str) -> String {
     let mut clean = String::with_capacity(text.len().min(MAX_INFO_BYTES));
     for character in text.chars() {
         let shown = if is_printable(character) { character } else { '\u{fffd}' };
@@ -23,7 +23,7 @@ fn is_printable(character: char) -> bool {
 }
 
 /// Returns a MAC address in lower case with colons.
-pub fn mac(bytes: &[u8]) -> String {
+pub(crate) fn mac(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":")
 }
 

@@ -9,7 +9,7 @@ const SERVER_NAME: u16 = 0;
 const ENCRYPTED_CLIENT_HELLO: u16 = 0xfe0d;
 
 /// Returns the text about a segment that begins with a record.
-pub fn read(payload: &[u8]) -> Option<String> {
+pub(crate) fn read(payload: &[u8]) -> Option<String> {
     let header = payload.first_chunk::<HEADER>()?;
     let length = usize::from(u16::from_be_bytes([header[3], header[4]]));
     if !(20..=24).contains(&header[0])
@@ -30,7 +30,7 @@ pub fn read(payload: &[u8]) -> Option<String> {
 }
 
 /// Returns the text about handshake messages.
-pub fn handshake(bytes: &[u8]) -> String {
+pub(crate) fn handshake(bytes: &[u8]) -> String {
     let name = match bytes.first() {
         Some(&CLIENT_HELLO) => {
             return match client_hello(bytes.get(4..).unwrap_or_default()) {
@@ -55,13 +55,13 @@ pub fn handshake(bytes: &[u8]) -> String {
 
 /// Content of a ClientHello.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Hello {
+pub(crate) struct Hello {
     pub server_name: Option<String>,
     pub encrypted: bool,
 }
 
 /// Reads a ClientHello behind the header of its message, as far as it goes.
-pub fn client_hello(bytes: &[u8]) -> Hello {
+pub(crate) fn client_hello(bytes: &[u8]) -> Hello {
     let mut hello = Hello::default();
     // The extensions that are there count, also if more should follow.
     let _ = read_extensions(bytes, &mut hello);

@@ -8,7 +8,7 @@ use crate::connections::Dissector;
 use crate::{Endpoints, Protocol, Summary, application};
 
 /// Reads a segment of TCP.
-pub fn read_tcp(
+pub(crate) fn read_tcp(
     dissector: &mut Dissector,
     (source, destination): (IpAddr, IpAddr),
     bytes: &[u8],
@@ -57,7 +57,7 @@ fn tcp_info(segment: &TcpSlice<'_>, length: usize) -> String {
 }
 
 /// Reads the header of a datagram of UDP. Returns its ends and its payload.
-pub fn read_udp<'a>(
+pub(crate) fn read_udp<'a>(
     (source, destination): (IpAddr, IpAddr),
     bytes: &'a [u8],
     summary: &mut Summary,
@@ -80,7 +80,7 @@ pub fn read_udp<'a>(
 }
 
 /// Reads the payload of a datagram.
-pub fn read_datagram(
+pub(crate) fn read_datagram(
     dissector: &mut Dissector,
     endpoints: &Endpoints,
     payload: &[u8],

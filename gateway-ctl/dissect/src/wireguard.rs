@@ -1,7 +1,7 @@
 //! WireGuard messages (the protocol's white paper, section 5.4).
 
 /// Returns the text about a message. `None` if the datagram is none.
-pub fn read(payload: &[u8]) -> Option<String> {
+pub(crate) fn read(payload: &[u8]) -> Option<String> {
     let &[kind, 0, 0, 0, a, b, c, d] = payload.first_chunk::<8>()? else { return None };
     let index = u32::from_le_bytes([a, b, c, d]);
     match (kind, payload.len()) {

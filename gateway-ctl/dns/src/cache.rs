@@ -3,7 +3,7 @@
 //! The key includes the cache partition of the query route. Clients of one route never get answers that came over
 //! another.
 
-pub mod entry;
+pub(crate) mod entry;
 mod glob;
 mod key;
 mod limits;
@@ -15,11 +15,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
 
-pub use entry::{Entry, Freshness};
-pub use glob::Glob;
-pub use key::Key;
-pub use limits::Limits;
-pub use shard::CacheStats;
+pub(crate) use entry::{Entry, Freshness};
+pub(crate) use glob::Glob;
+pub(crate) use key::Key;
+pub(crate) use limits::Limits;
+pub(crate) use shard::CacheStats;
 use shard::Shard;
 
 const SHARDS: usize = 64;

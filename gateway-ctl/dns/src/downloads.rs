@@ -22,14 +22,14 @@ use gateway_journal::erase::erase_files_of;
 
 mod disk_cache;
 
-pub use disk_cache::{DiskCache, PendingFile};
+pub(crate) use disk_cache::{DiskCache, PendingFile};
 
 /// Newer copy with its content. None: the source has no newer one.
-pub type Fetched<D> =
+pub(crate) type Fetched<D> =
     Result<Option<(<D as Download>::Copy, <D as Download>::Content)>, <D as Download>::Error>;
 
 /// Kind of downloaded copy: its source, its form on disk and its times.
-pub trait Download: Send + Sync + 'static {
+pub(crate) trait Download: Send + Sync + 'static {
     /// Object that a copy belongs to.
     type Item: Clone + PartialEq + Send + Sync + 'static;
     /// Description of the copy in use.
@@ -83,7 +83,7 @@ pub trait Download: Send + Sync + 'static {
 }
 
 /// Copy that was read from disk.
-pub struct Stored<K: Download + ?Sized> {
+pub(crate) struct Stored<K: Download + ?Sized> {
     pub copy: K::Copy,
     pub content: K::Content,
     pub checked: Timestamp,
@@ -91,7 +91,7 @@ pub struct Stored<K: Download + ?Sized> {
 
 /// Copy in use and the time of its last successful check.
 #[derive(Clone, Debug)]
-pub struct HeldCopy<C> {
+pub(crate) struct HeldCopy<C> {
     pub copy: C,
     pub checked: Timestamp,
     /// Age at `since`. The sum stays correct when the wall clock is set.
@@ -100,18 +100,18 @@ pub struct HeldCopy<C> {
 }
 
 impl<C> HeldCopy<C> {
-    pub fn new(copy: C, checked: Timestamp, age: Duration) -> HeldCopy<C> {
+    pub(crate) fn new(copy: C, checked: Timestamp, age: Duration) -> HeldCopy<C> {
         HeldCopy { copy, checked, age, since: Instant::now() }
     }
 
-    pub fn age(&self) -> Duration {
+    pub(crate) fn age(&self) -> Duration {
         self.age + self.since.elapsed()
     }
 }
 
 /// State of one download.
 #[derive(Clone, Debug)]
-pub struct DownloadState<C> {
+pub(crate) struct DownloadState<C> {
     pub held: Option<HeldCopy<C>>,
     /// Error of the last check, if it failed.
     pub error: Option<String>,
@@ -127,7 +127,7 @@ impl<C> Default for DownloadState<C> {
 }
 
 /// All downloads of one kind.
-pub struct Downloads<K: Download> {
+pub(crate) struct Downloads<K: Download> {
     shared: Arc<Shared<K>>,
     supervisor: Arc<dyn Supervise>,
     running: Mutex<BTreeMap<Id, Running<K::Item>>>,
@@ -153,24 +153,24 @@ impl<I> Drop for Running<I> {
 
 impl<K: Download> Downloads<K> {
     /// Creates downloads that keep their copies in `folder`, which must exist.
-    pub fn new(kind: K, folder: PathBuf, supervisor: Arc<dyn Supervise>) -> Downloads<K> {
+    pub(crate) fn new(kind: K, folder: PathBuf, supervisor: Arc<dyn Supervise>) -> Downloads<K> {
         let shared = Arc::new(Shared { kind, folder, states: Mutex::default() });
         Downloads { shared, supervisor, running: Mutex::default() }
     }
 
-    pub fn kind(&self) -> &K {
+    pub(crate) fn kind(&self) -> &K {
         &self.shared.kind
     }
 
     /// Reads the copies of these items from disk and delivers the usable ones. Blocks, so threads that serve must not
     /// call it.
     #[expect(clippy::disallowed_methods, reason = "age of copies on disk")]
-    pub fn load(&self, items: &[K::Item]) {
+    pub(crate) fn load(&self, items: &[K::Item]) {
         items.iter().for_each(|item| self.shared.load(item, Timestamp::now()));
     }
 
     /// Keeps the copies of these items up to date from now on, and deletes all others.
-    pub fn set(&self, items: &[K::Item]) {
+    pub(crate) fn set(&self, items: &[K::Item]) {
         let mut running = self.running.lock();
         running.retain(|_, one| items.contains(&one.item));
         let is_gone = |id: &Id| !items.iter().any(|item| K::id(item) == *id);
@@ -198,26 +198,26 @@ impl<K: Download> Downloads<K> {
     }
 
     /// Erases the copies on disk. Those in use stay; the next start fetches them.
-    pub fn erase_copies(&self) -> io::Result<()> {
+    pub(crate) fn erase_copies(&self) -> io::Result<()> {
         erase_files_of(&self.shared.folder)
     }
 
     /// Checks the first matching item now. Returns false if no item matches.
-    pub fn check_now(&self, is_match: impl Fn(&K::Item) -> bool) -> bool {
+    pub(crate) fn check_now(&self, is_match: impl Fn(&K::Item) -> bool) -> bool {
         let running = self.running.lock();
         running.values().find(|one| is_match(&one.item)).map(|one| one.check_now.notify_one()).is_some()
     }
 
-    pub fn item(&self, id: Id) -> Option<K::Item> {
+    pub(crate) fn item(&self, id: Id) -> Option<K::Item> {
         self.running.lock().get(&id).map(|running| running.item.clone())
     }
 
-    pub fn state(&self, id: Id) -> Option<DownloadState<K::Copy>> {
+    pub(crate) fn state(&self, id: Id) -> Option<DownloadState<K::Copy>> {
         self.shared.states.lock().get(&id).cloned()
     }
 
     #[cfg(test)]
-    pub fn set_state(&self, id: Id, state: DownloadState<K::Copy>) {
+    pub(crate) fn set_state(&self, id: Id, state: DownloadState<K::Copy>) {
         self.shared.states.lock().insert(id, state);
     }
 }

@@ -8,7 +8,7 @@
 //! Decision 0098 says why it is not hickory-server.
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests use clocks and sockets of their own"))]
 
-pub mod cache;
+pub(crate) mod cache;
 mod downloads;
 pub mod extfilter;
 pub mod hooks;
@@ -20,7 +20,7 @@ pub mod signing;
 mod threads;
 pub mod transfer;
 pub mod upstream;
-pub mod wall_clock;
+pub(crate) mod wall_clock;
 pub mod wire;
 
 // Former name of [`hooks`], which `lists` and `transfer` still use.

@@ -7,9 +7,9 @@ mod bloom;
 mod filter;
 mod format;
 mod journal;
-pub mod record;
-pub mod stats;
-pub mod worker_buffer;
+pub(crate) mod record;
+pub(crate) mod stats;
+pub(crate) mod worker_buffer;
 
 #[cfg(test)]
 mod tests;

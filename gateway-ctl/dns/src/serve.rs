@@ -8,29 +8,29 @@
 //! if asked for), so that the filter rules check every address. Each client is decided separately: answers are shared,
 //! rules are not. A test compares both paths byte by byte.
 
-pub mod accept;
-pub mod clock;
-pub mod connection_limiter;
-pub mod drop_counters;
-pub mod dry_run;
-pub mod encrypted;
-pub mod fast_path;
-pub mod fetch;
+pub(crate) mod accept;
+pub(crate) mod clock;
+pub(crate) mod connection_limiter;
+pub(crate) mod drop_counters;
+pub(crate) mod dry_run;
+pub(crate) mod encrypted;
+pub(crate) mod fast_path;
+pub(crate) mod fetch;
 pub mod kernel_cache;
 pub mod kernel_filter;
-pub mod listen;
+pub(crate) mod listen;
 mod notify;
-pub mod pending_queries;
-pub mod query;
+pub(crate) mod pending_queries;
+pub(crate) mod query;
 pub mod query_trace;
-pub mod rate_limit;
+pub(crate) mod rate_limit;
 pub mod settings;
-pub mod slow_path;
-pub mod state;
-pub mod tcp;
+pub(crate) mod slow_path;
+pub(crate) mod state;
+pub(crate) mod tcp;
 pub mod tls;
-pub mod transport;
-pub mod udp;
+pub(crate) mod transport;
+pub(crate) mod udp;
 
 #[cfg(test)]
 pub(crate) mod test_doubles;

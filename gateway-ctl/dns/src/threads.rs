@@ -11,7 +11,7 @@ use crate::hooks::Supervise;
 
 /// Runs work on its own thread until it returns, and restarts it after a panic. Aborting the handle does not end the
 /// thread: the work must return by itself.
-pub fn supervise(
+pub(crate) fn supervise(
     supervisor: &dyn Supervise,
     name: String,
     work: impl Fn() + Send + Sync + 'static,

@@ -25,7 +25,7 @@ use crate::upstream::Context;
 
 mod disk;
 mod fetch;
-pub mod reader;
+pub(crate) mod reader;
 #[cfg(test)]
 mod tests;
 

@@ -1,18 +1,18 @@
 //! DNS messages on the wire (RFC 1035, RFC 6891). Queries are parsed strictly. Replies of upstreams are encoded again,
 //! so that nothing leaves that was not parsed.
 
-pub mod answer;
-pub mod answer_targets;
+pub(crate) mod answer;
+pub(crate) mod answer_targets;
 pub mod code;
-pub mod compose;
-pub mod name;
-pub mod opt;
-pub mod rdata;
-pub mod record;
-pub mod request;
+pub(crate) mod compose;
+pub(crate) mod name;
+pub(crate) mod opt;
+pub(crate) mod rdata;
+pub(crate) mod record;
+pub(crate) mod request;
 pub mod stored;
-pub mod svcb;
-pub mod write;
+pub(crate) mod svcb;
+pub(crate) mod write;
 
 #[cfg(test)]
 mod property;

@@ -5,21 +5,21 @@ use std::sync::Arc;
 
 /// Records of one worker buffer, with consecutive IDs.
 #[derive(Debug)]
-pub struct Chunk {
+pub(crate) struct Chunk {
     pub first: u64,
     pub count: usize,
     pub bytes: Vec<u8>,
 }
 
 #[derive(Debug, Default)]
-pub struct Recent {
+pub(crate) struct Recent {
     chunks: VecDeque<Arc<Chunk>>,
     records: usize,
 }
 
 impl Recent {
     /// Adds a chunk. Keeps at least `most` records, and all from `unwritten` on, which exist only in memory.
-    pub fn push(&mut self, chunk: Chunk, most: usize, unwritten: u64) {
+    pub(crate) fn push(&mut self, chunk: Chunk, most: usize, unwritten: u64) {
         self.records += chunk.count;
         self.chunks.push_back(Arc::new(chunk));
         // The chunk that is needed to reach `most` stays.
@@ -33,11 +33,11 @@ impl Recent {
     }
 
     /// Returns the chunks, newest first.
-    pub fn chunks(&self) -> Vec<Arc<Chunk>> {
+    pub(crate) fn chunks(&self) -> Vec<Arc<Chunk>> {
         self.chunks.iter().rev().cloned().collect()
     }
 
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         *self = Recent::default();
     }
 }

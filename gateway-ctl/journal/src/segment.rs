@@ -133,7 +133,7 @@ impl<F: Format> Clone for Segment<F> {
 }
 
 impl<F: Format> Segment<F> {
-    pub fn create(directory: &Path, first: u64) -> io::Result<Segment<F>> {
+    pub(crate) fn create(directory: &Path, first: u64) -> io::Result<Segment<F>> {
         let path = directory.join(format!("{first:020}.{}", F::SUFFIX));
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(true).mode(0o600);
@@ -170,7 +170,7 @@ impl<F: Format> Segment<F> {
     }
 
     /// All files of a directory, oldest first; those that are not readable are left alone.
-    pub fn open_all(directory: &Path) -> io::Result<Vec<Arc<Segment<F>>>> {
+    pub(crate) fn open_all(directory: &Path) -> io::Result<Vec<Arc<Segment<F>>>> {
         let mut paths: Vec<PathBuf> = std::fs::read_dir(directory)?
             .filter_map(|entry| Some(entry.ok()?.path()))
             .filter(|path| path.extension().is_some_and(|extension| extension == F::SUFFIX))
@@ -186,7 +186,7 @@ impl<F: Format> Segment<F> {
         Ok(paths.into_iter().filter_map(open).collect())
     }
 
-    pub fn append(
+    pub(crate) fn append(
         &mut self,
         records: &[u8],
         mut block: Block<F::Summary>,
@@ -222,16 +222,16 @@ impl<F: Format> Segment<F> {
     }
 
     /// Returns the records of a block. `None` if they are damaged.
-    pub fn read(&self, block: &Block<F::Summary>, key: Option<&SealingKey>) -> Option<Vec<u8>> {
+    pub(crate) fn read(&self, block: &Block<F::Summary>, key: Option<&SealingKey>) -> Option<Vec<u8>> {
         let stored = self.stored(block)?;
         if block.flags & SEALED == 0 { Some(stored) } else { key?.open(block.first, stored) }
     }
 
-    pub fn newest(&self) -> i64 {
+    pub(crate) fn newest(&self) -> i64 {
         self.blocks.iter().map(|block| block.newest).max().unwrap_or(i64::MIN)
     }
 
-    pub fn next(&self) -> Option<u64> {
+    pub(crate) fn next(&self) -> Option<u64> {
         self.blocks.last().map(Block::end)
     }
 }

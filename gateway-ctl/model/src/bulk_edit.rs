@@ -7,7 +7,7 @@
 //! Item by item, valid edits are refused: two policies that swap priorities, two tunnels that swap names. Circular
 //! references use the previous state. An object that ends unchanged is not written, so a bulk edit is idempotent.
 
-pub mod diff;
+pub(crate) mod diff;
 pub mod discard;
 mod names;
 mod ops;

@@ -16,7 +16,7 @@ type Chunk<K, V> = Vec<(K, V)>;
 
 /// Ordered map with structural sharing.
 #[derive(Clone)]
-pub struct CowMap<K, V> {
+pub(crate) struct CowMap<K, V> {
     /// Non-empty chunks in ascending order.
     chunks: Arc<Vec<Arc<Chunk<K, V>>>>,
     len: usize,
@@ -35,26 +35,22 @@ impl<K: fmt::Debug, V: fmt::Debug> fmt::Debug for CowMap<K, V> {
 }
 
 impl<K, V> CowMap<K, V> {
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// Iterates in ascending key order.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&K, &V)> {
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (&K, &V)> {
         self.chunks.iter().flat_map(|chunk| chunk.iter().map(|(key, value)| (key, value)))
     }
 }
 
 impl<K: Ord + Clone, V: Clone> CowMap<K, V> {
-    pub fn new() -> CowMap<K, V> {
-        CowMap::default()
-    }
-
-    pub fn get<Q: Ord + ?Sized>(&self, key: &Q) -> Option<&V>
+    pub(crate) fn get<Q: Ord + ?Sized>(&self, key: &Q) -> Option<&V>
     where
         K: Borrow<Q>,
     {
@@ -63,7 +59,7 @@ impl<K: Ord + Clone, V: Clone> CowMap<K, V> {
         Some(&chunk[position].1)
     }
 
-    pub fn contains_key<Q: Ord + ?Sized>(&self, key: &Q) -> bool
+    pub(crate) fn contains_key<Q: Ord + ?Sized>(&self, key: &Q) -> bool
     where
         K: Borrow<Q>,
     {
@@ -71,7 +67,7 @@ impl<K: Ord + Clone, V: Clone> CowMap<K, V> {
     }
 
     /// The entries from `from` on, in ascending order.
-    pub fn range_from<'m, Q: Ord + ?Sized>(
+    pub(crate) fn range_from<'m, Q: Ord + ?Sized>(
         &'m self,
         from: Bound<&Q>,
     ) -> impl Iterator<Item = (&'m K, &'m V)> + use<'m, K, V, Q>
@@ -90,7 +86,7 @@ impl<K: Ord + Clone, V: Clone> CowMap<K, V> {
     }
 
     /// Inserts a value. Returns the previous one.
-    pub fn insert(&mut self, key: K, value: V) -> Option<V> {
+    pub(crate) fn insert(&mut self, key: K, value: V) -> Option<V> {
         let chunks = Arc::make_mut(&mut self.chunks);
         if chunks.is_empty() {
             chunks.push(Arc::new(vec![(key, value)]));
@@ -119,7 +115,7 @@ impl<K: Ord + Clone, V: Clone> CowMap<K, V> {
         }
     }
 
-    pub fn remove<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<V>
+    pub(crate) fn remove<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<V>
     where
         K: Borrow<Q>,
     {
@@ -165,7 +161,7 @@ mod tests {
             edits in prop::collection::vec((any::<bool>(), 0u16..600), 0..3000),
             from in 0u16..600,
         ) {
-            let mut ours = CowMap::new();
+            let mut ours = CowMap::default();
             let mut theirs = BTreeMap::new();
             let mut half = None;
             for (index, (put, key)) in edits.iter().enumerate() {
@@ -191,7 +187,7 @@ mod tests {
 
     #[test]
     fn ascending_keys_fill_the_chunks() {
-        let mut map = CowMap::new();
+        let mut map = CowMap::default();
         for key in 0..10_000u32 {
             map.insert(key, ());
         }

@@ -12,7 +12,7 @@ use crate::problem::Warning;
 use crate::secret::Secret;
 
 /// Destination of secrets: the fields that name it, with their values.
-pub type Destination = BTreeMap<&'static str, String>;
+pub(crate) type Destination = BTreeMap<&'static str, String>;
 
 /// Drops a stored secret whose destination has changed. Returns a warning that names both.
 pub(crate) fn drop_if_elsewhere(

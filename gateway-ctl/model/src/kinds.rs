@@ -1,33 +1,33 @@
 //! The kinds of resources, one module each.
 
 pub mod alert_rule;
-pub mod api_key;
+pub(crate) mod api_key;
 pub mod bridge;
 pub mod chain;
 pub mod device;
 pub mod device_group;
 mod device_privacy;
-pub mod dhcp_reservation;
+pub(crate) mod dhcp_reservation;
 pub mod dns;
 pub mod dns_filter_rule;
-pub mod dns_forwarder;
+pub(crate) mod dns_forwarder;
 pub mod dns_list;
-pub mod dns_preset;
-pub mod dns_record;
+pub(crate) mod dns_preset;
+pub(crate) mod dns_record;
 pub mod dns_rewrite;
 pub mod dns_zone;
 pub mod exception;
-pub mod federation_role;
+pub(crate) mod federation_role;
 pub mod hops;
-pub mod node;
+pub(crate) mod node;
 pub mod policy_source;
-pub mod preset;
+pub(crate) mod preset;
 pub mod privacy_class;
 pub mod profile;
 pub mod proxy;
 pub mod routing_policy;
-pub mod segment;
-pub mod splitting_endpoint;
+pub(crate) mod segment;
+pub(crate) mod splitting_endpoint;
 pub mod test_definition;
 #[cfg(test)]
 mod test_objects;

@@ -88,7 +88,7 @@ pub(crate) struct FoundObject {
 
 impl FoundObject {
     /// Adds the references of another version of the same object. The worse outcome counts.
-    pub fn add(&mut self, holds: impl Iterator<Item = Hold>, loss: Option<Loss>) {
+    pub(crate) fn add(&mut self, holds: impl Iterator<Item = Hold>, loss: Option<Loss>) {
         self.holds.extend(holds);
         let severity = |loss: &Option<Loss>| loss.as_ref().map(|loss| loss.then);
         if severity(&loss) > severity(&self.loss) {

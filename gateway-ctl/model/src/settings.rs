@@ -7,7 +7,7 @@ pub mod keys;
 mod positions;
 mod stored;
 pub mod uplink;
-pub mod virtual_link;
+pub(crate) mod virtual_link;
 mod yaml;
 
 pub use bootstrap::{Bootstrap, ConfigError, EXAMPLE, parse};

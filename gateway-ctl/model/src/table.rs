@@ -9,7 +9,7 @@ use crate::id::{Id, Revision};
 use crate::resource::{Keys, Resource};
 
 /// Slots are indices of per-CPU counters in the kernel: 1 up to this, exclusive. 0 means "none" there.
-pub const SLOTS: u32 = 131_072;
+pub(crate) const SLOTS: u32 = 131_072;
 
 /// Rows of one kind.
 #[derive(Clone, Debug)]
@@ -39,7 +39,7 @@ impl<R> Default for Table<R> {
 
 /// A unique key that another row has already.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeyClash {
+pub(crate) struct KeyClash {
     pub field: String,
     pub existing: Id,
 }

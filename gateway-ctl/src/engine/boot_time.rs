@@ -8,20 +8,20 @@ use crate::clock::SharedClock;
 const TOLERANCE_NS: i64 = 1_000_000_000;
 
 #[derive(Debug)]
-pub struct BootTime {
+pub(super) struct BootTime {
     clock: SharedClock,
     /// Last reading in nanoseconds since the epoch; 0 before the first.
     last: AtomicI64,
 }
 
 impl BootTime {
-    pub fn new(clock: SharedClock) -> BootTime {
+    pub(super) fn new(clock: SharedClock) -> BootTime {
         BootTime { clock, last: AtomicI64::new(0) }
     }
 
     /// Returns wall clock minus boot clock in nanoseconds. Keeps the last value while the new one differs little from
     /// it.
-    pub fn nanoseconds(&self) -> i64 {
+    pub(super) fn nanoseconds(&self) -> i64 {
         let wall = i64::try_from(self.clock.now().as_nanosecond()).unwrap_or(i64::MAX);
         let boot = i64::try_from(self.clock.boot().as_nanos()).unwrap_or(i64::MAX);
         let reading = wall.saturating_sub(boot);

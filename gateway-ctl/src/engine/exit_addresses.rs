@@ -24,7 +24,7 @@ const RETRANSMISSION_TIMEOUT: Duration = Duration::from_millis(500);
 const MAX_ANSWER_BYTES: usize = 1500;
 
 /// Asks by all egresses of a plan.
-pub async fn ask(plan: &Plan, names: &Resolver) -> ExitAnswers {
+pub(super) async fn ask(plan: &Plan, names: &Resolver) -> ExitAnswers {
     let queries = plan.exits.iter().flat_map(|exits| exits.queries().enumerate());
     let asked = queries.map(|(index, query)| async move {
         let mut servers = plan.servers.clone();

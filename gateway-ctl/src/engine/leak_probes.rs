@@ -16,7 +16,7 @@ const OBSERVATION: Duration = Duration::from_secs(1);
 const LONGEST_OBSERVATION: Duration = Duration::from_secs(3);
 
 /// Sends the probes of a plan and observes them.
-pub fn run(dataplane: &KernelDataplane, plan: &Plan) -> anyhow::Result<Run> {
+pub(super) fn run(dataplane: &KernelDataplane, plan: &Plan) -> anyhow::Result<Run> {
     let tap = EgressTap::open().context("cannot observe the interfaces")?;
     let mut control = Control::send().context("cannot send the control packet")?;
     let mut outcomes = vec![Outcome::default(); plan.probes.len()];

@@ -31,7 +31,7 @@ const IDENTIFIER: [u8; 2] = *b"GW";
 
 /// ARP on one interface.
 #[derive(Debug)]
-pub struct ArpSocket {
+pub(crate) struct ArpSocket {
     socket: Socket,
     index: u32,
     mac: [u8; 6],
@@ -39,13 +39,13 @@ pub struct ArpSocket {
 
 /// Host that uses an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AddressUser {
+pub(crate) struct AddressUser {
     pub address: Ipv4Addr,
     pub mac: Option<[u8; 6]>,
 }
 
 impl ArpSocket {
-    pub fn open(index: u32, mac: [u8; 6]) -> io::Result<ArpSocket> {
+    pub(crate) fn open(index: u32, mac: [u8; 6]) -> io::Result<ArpSocket> {
         // Without a protocol it receives nothing until the filter is there.
         let socket = Socket::new(Domain::PACKET, Type::DGRAM.nonblocking(), Some(Protocol::from(0)))?;
         socket.attach_filter(&from_others(index))?;
@@ -53,12 +53,12 @@ impl ArpSocket {
         Ok(ArpSocket { socket, index, mac })
     }
 
-    pub fn descriptor(&self) -> BorrowedFd<'_> {
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 
     /// Asks for the user of an address without claiming one.
-    pub fn probe(&self, address: Ipv4Addr) -> io::Result<()> {
+    pub(crate) fn probe(&self, address: Ipv4Addr) -> io::Result<()> {
         let mut message = [0; ARP_LENGTH];
         message[..6].copy_from_slice(&ARP_HEAD);
         message[7] = REQUEST;
@@ -71,7 +71,7 @@ impl ArpSocket {
     }
 
     /// Returns the sender of the next message. `None` if there is none.
-    pub fn next_user(&self) -> io::Result<Option<AddressUser>> {
+    pub(crate) fn next_user(&self) -> io::Result<Option<AddressUser>> {
         loop {
             let mut buffer = [MaybeUninit::<u8>::uninit(); ARP_LENGTH];
             let length = match self.socket.recv(&mut buffer) {
@@ -122,20 +122,20 @@ fn from_others(index: u32) -> [SockFilter; 6] {
 
 /// Echo requests (RFC 792). On a link they would fill the kernel's neighbour table.
 #[derive(Debug)]
-pub struct EchoSocket(Socket);
+pub(crate) struct EchoSocket(Socket);
 
 impl EchoSocket {
-    pub fn open() -> io::Result<EchoSocket> {
+    pub(crate) fn open() -> io::Result<EchoSocket> {
         let socket = Socket::new(Domain::IPV4, Type::RAW.nonblocking(), Some(Protocol::ICMPV4))?;
         socket.set_mark(Mark::LOCAL.0)?;
         Ok(EchoSocket(socket))
     }
 
-    pub fn descriptor(&self) -> BorrowedFd<'_> {
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 
-    pub fn probe(&self, address: Ipv4Addr) -> io::Result<()> {
+    pub(crate) fn probe(&self, address: Ipv4Addr) -> io::Result<()> {
         let mut message = [ECHO_REQUEST, 0, 0, 0, IDENTIFIER[0], IDENTIFIER[1], 0, 0];
         let checksum = !fold(sum(&message));
         message[2..4].copy_from_slice(&checksum.to_ne_bytes());
@@ -146,7 +146,7 @@ impl EchoSocket {
     }
 
     /// Returns the sender of the next echo reply. `None` if there is none.
-    pub fn next_user(&self) -> io::Result<Option<AddressUser>> {
+    pub(crate) fn next_user(&self) -> io::Result<Option<AddressUser>> {
         loop {
             let mut buffer = [MaybeUninit::<u8>::uninit(); 128];
             let length = match self.0.recv(&mut buffer) {

@@ -12,11 +12,11 @@ use super::egress_tap::{ALL_PROTOCOLS, link_address};
 const ARP: u32 = libc::ETH_P_ARP as u32;
 const IPV4: u32 = libc::ETH_P_IP as u32;
 
-pub struct AnswerTap(Socket);
+pub(crate) struct AnswerTap(Socket);
 
 impl AnswerTap {
     /// Opens the tap on an interface. It sees what leaves from then on.
-    pub fn open(interface: u32, address: Ipv4Addr) -> io::Result<AnswerTap> {
+    pub(crate) fn open(interface: u32, address: Ipv4Addr) -> io::Result<AnswerTap> {
         // Without a protocol it receives nothing until the filter is there.
         let socket = Socket::new(Domain::PACKET, Type::DGRAM.nonblocking(), Some(Protocol::from(0)))?;
         socket.attach_filter(&filter(address.into()))?;
@@ -25,7 +25,7 @@ impl AnswerTap {
     }
 
     /// Reports whether there was one since the last call.
-    pub fn has_seen(&self) -> io::Result<bool> {
+    pub(crate) fn has_seen(&self) -> io::Result<bool> {
         match self.0.recv(&mut [MaybeUninit::<u8>::uninit(); 1]) {
             Ok(_) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),

@@ -62,10 +62,10 @@ pub trait Backend: Sync {
 }
 
 /// Drift value of an entry that does not exist.
-pub const ABSENT: &str = "absent";
+pub(crate) const ABSENT: &str = "absent";
 
 /// Drift value of an entry that exists but has no value worth showing.
-pub const PRESENT: &str = "present";
+pub(crate) const PRESENT: &str = "present";
 
 /// Result of a run for one subsystem.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

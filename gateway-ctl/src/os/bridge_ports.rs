@@ -13,7 +13,7 @@ use rustix::net::{self, RecvFlags, SendFlags, SocketFlags, SocketType, socket_wi
 const MAX_MESSAGE_BYTES: usize = 32 * 1024;
 
 /// Returns the index of the port by MAC address. Blocks on the kernel.
-pub fn by_mac() -> io::Result<BTreeMap<[u8; 6], u32>> {
+pub(crate) fn by_mac() -> io::Result<BTreeMap<[u8; 6], u32>> {
     let socket: OwnedFd =
         socket_with(net::AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
     net::send(&socket, &request(), SendFlags::empty())?;

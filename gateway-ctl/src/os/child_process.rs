@@ -16,7 +16,7 @@ pub struct NoSetpriv;
 
 /// Returns a command that runs a program as root with these capabilities only (`+net_admin,+net_raw`), and that the
 /// kernel ends with the thread that starts it.
-pub fn with_capabilities(capabilities: &str) -> Result<Command, NoSetpriv> {
+pub(crate) fn with_capabilities(capabilities: &str) -> Result<Command, NoSetpriv> {
     let mut command = Command::new(required_programs::find("setpriv").ok_or(NoSetpriv)?);
     command.args(["--pdeathsig", "KILL", "--no-new-privs", "--inh-caps", "-all"]);
     command.arg("--bounding-set").arg(format!("-all,{capabilities}"));
@@ -25,7 +25,7 @@ pub fn with_capabilities(capabilities: &str) -> Result<Command, NoSetpriv> {
 
 /// Spawns the command from one thread that never ends. The kernel's parent-death signal follows the *thread* that
 /// forked.
-pub fn spawn(mut command: Command) -> io::Result<Child> {
+pub(crate) fn spawn(mut command: Command) -> io::Result<Child> {
     static FORKER: OnceLock<Sender<Job>> = OnceLock::new();
     let forker = FORKER.get_or_init(|| {
         let (sender, jobs) = channel::<Job>();

@@ -1,6 +1,6 @@
 //! Conntrack entries over ctnetlink: those that lack address translation, and how many each host holds.
 
-pub mod usage;
+pub(crate) mod usage;
 
 use std::io;
 use std::net::{IpAddr, Ipv6Addr};
@@ -39,7 +39,7 @@ const TRANSLATED: u32 = 1 << 4 | 1 << 5;
 
 /// Entry of an IPv6 flow whose addresses are not translated.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UntranslatedEntry {
+pub(crate) struct UntranslatedEntry {
     pub flow: LiveFlow,
     /// Attributes that identify the entry to the kernel, including its id. A newer entry of the same flow is not
     /// deleted.
@@ -47,7 +47,7 @@ pub struct UntranslatedEntry {
 }
 
 /// Lists the entries of IPv6 flows without a translated address. Blocks on the kernel.
-pub fn list_untranslated() -> io::Result<Vec<UntranslatedEntry>> {
+pub(crate) fn list_untranslated() -> io::Result<Vec<UntranslatedEntry>> {
     let socket = open()?;
     socket.send(&request(GET, DUMP, libc::AF_INET6, &[]), 0)?;
     let mut entries = Vec::new();
@@ -64,7 +64,7 @@ pub fn list_untranslated() -> io::Result<Vec<UntranslatedEntry>> {
 }
 
 /// Deletes an entry. An entry that is already gone is no error. Blocks on the kernel.
-pub fn delete(entry: &UntranslatedEntry) -> io::Result<()> {
+pub(crate) fn delete(entry: &UntranslatedEntry) -> io::Result<()> {
     let socket = open()?;
     socket.send(&request(DELETE, REQUEST, libc::AF_INET6, &entry.key), 0)?;
     let (datagram, _) = socket.recv_from_full()?;

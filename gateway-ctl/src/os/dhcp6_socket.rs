@@ -8,18 +8,18 @@ use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use tokio::net::UdpSocket;
 
 /// Longest datagram that is read.
-pub const MAX_DATAGRAM: usize = 4096;
+pub(crate) const MAX_DATAGRAM: usize = 4096;
 
 /// Opens the socket of a client at its link-local address. It fails while the address is not verified yet (RFC 4862), and
 /// while another client uses it.
-pub fn client(interface: &str, index: u32, address: Ipv6Addr) -> io::Result<UdpSocket> {
+pub(crate) fn client(interface: &str, index: u32, address: Ipv6Addr) -> io::Result<UdpSocket> {
     let socket = open(interface, index)?;
     bind(&socket, SocketAddrV6::new(address, CLIENT_PORT, 0, index))?;
     UdpSocket::from_std(socket.into())
 }
 
 /// Opens the socket of a server. It receives what clients send to all servers of the link.
-pub fn server(interface: &str, index: u32) -> io::Result<UdpSocket> {
+pub(crate) fn server(interface: &str, index: u32) -> io::Result<UdpSocket> {
     let socket = open(interface, index)?;
     bind(&socket, SocketAddrV6::new(Ipv6Addr::UNSPECIFIED, SERVER_PORT, 0, 0))?;
     socket.join_multicast_v6(&ALL_SERVERS, index)?;
@@ -27,7 +27,7 @@ pub fn server(interface: &str, index: u32) -> io::Result<UdpSocket> {
 }
 
 /// Returns the address of all servers of an interface.
-pub fn all_servers(index: u32) -> SocketAddr {
+pub(crate) fn all_servers(index: u32) -> SocketAddr {
     SocketAddrV6::new(ALL_SERVERS, SERVER_PORT, 0, index).into()
 }
 

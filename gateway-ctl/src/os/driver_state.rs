@@ -39,7 +39,7 @@ const INGRESS_ONLY: &str = "ingress";
 const QUEUEING_CHANGES: u32 = 1 << 3;
 
 /// Returns the abilities of drivers by interface index, or `None` if the kernel does not report them.
-pub fn xdp_abilities() -> io::Result<Option<BTreeMap<u32, u64>>> {
+pub(crate) fn xdp_abilities() -> io::Result<Option<BTreeMap<u32, u64>>> {
     let mut name = Vec::from(*b"netdev\0");
     name.resize(name.len().next_multiple_of(4), 0);
     let mut body = vec![GET_FAMILY, 1, 0, 0];
@@ -63,14 +63,14 @@ pub fn xdp_abilities() -> io::Result<Option<BTreeMap<u32, u64>>> {
 }
 
 /// Returns the kinds of queueing disciplines that the kernel did not install by itself, by interface index.
-pub fn shapers() -> io::Result<BTreeMap<u32, String>> {
+pub(crate) fn shapers() -> io::Result<BTreeMap<u32, String>> {
     let shapers = disciplines()?.into_iter().filter(Discipline::is_shaper);
     Ok(shapers.map(|found| (found.interface, found.kind)).collect())
 }
 
 /// Reports whether an interface has the discipline `ingress`, which only another program adds.
 // By a dump of all: before Linux 6.3, a query of one is answered to the subscribers of changes instead.
-pub fn has_ingress_only(interface: u32) -> io::Result<bool> {
+pub(crate) fn has_ingress_only(interface: u32) -> io::Result<bool> {
     Ok(disciplines()?.iter().any(|found| found.interface == interface && found.kind == INGRESS_ONLY))
 }
 
@@ -138,17 +138,17 @@ fn ask(protocol: isize, kind: u16, flags: u16, body: &[u8]) -> io::Result<Vec<(u
 }
 
 /// Subscription to changes of queueing disciplines.
-pub struct ShaperChanges(TokioSocket);
+pub(crate) struct ShaperChanges(TokioSocket);
 
 impl ShaperChanges {
-    pub fn open() -> io::Result<ShaperChanges> {
+    pub(crate) fn open() -> io::Result<ShaperChanges> {
         let mut socket = TokioSocket::new(NETLINK_ROUTE)?;
         socket.socket_mut().bind(&SocketAddr::new(0, QUEUEING_CHANGES))?;
         Ok(ShaperChanges(socket))
     }
 
     /// Waits for a change. Lost messages are one.
-    pub async fn next(&mut self) -> io::Result<()> {
+    pub(crate) async fn next(&mut self) -> io::Result<()> {
         match self.0.recv_from_full().await {
             Ok(_) => Ok(()),
             Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => Ok(()),

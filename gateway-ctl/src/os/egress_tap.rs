@@ -16,14 +16,14 @@ const RECEIVE_BUFFER: usize = 1 << 20;
 
 /// Instruction codes of classic BPF (linux/filter.h).
 mod code {
-    pub const LOAD_BYTE: u16 = 0x30;
-    pub const LOAD_HALF: u16 = 0x28;
-    pub const LOAD_HALF_INDEXED: u16 = 0x48;
+    pub(super) const LOAD_BYTE: u16 = 0x30;
+    pub(super) const LOAD_HALF: u16 = 0x28;
+    pub(super) const LOAD_HALF_INDEXED: u16 = 0x48;
     /// X = 4 * (byte & 0xf): the length of an IPv4 header.
-    pub const INDEX_HEADER_LENGTH: u16 = 0xb1;
-    pub const SHIFT_RIGHT: u16 = 0x74;
-    pub const JUMP_EQUAL: u16 = 0x15;
-    pub const RETURN: u16 = 0x06;
+    pub(super) const INDEX_HEADER_LENGTH: u16 = 0xb1;
+    pub(super) const SHIFT_RIGHT: u16 = 0x74;
+    pub(super) const JUMP_EQUAL: u16 = 0x15;
+    pub(super) const RETURN: u16 = 0x06;
 }
 
 /// Offset of the packet type among the kernel's extensions (SKF_AD_OFF + SKF_AD_PKTTYPE).

@@ -11,22 +11,22 @@ use super::backend::Backend;
 
 /// Shared backend: clones show the same entries.
 #[derive(Debug)]
-pub struct Mem<K, V> {
+pub(crate) struct Mem<K, V> {
     inside: Arc<Mutex<FakeTable<K, V>>>,
     journal: Option<(&'static str, Journal)>,
 }
 
 /// Text log of the operations on several backends, in order.
 #[derive(Clone, Debug, Default)]
-pub struct Journal(Arc<Mutex<Vec<String>>>);
+pub(crate) struct Journal(Arc<Mutex<Vec<String>>>);
 
 impl Journal {
-    pub fn write(&self, line: String) {
+    pub(crate) fn write(&self, line: String) {
         self.0.lock().push(line);
     }
 
     /// Returns the lines since the last call.
-    pub fn take(&self) -> Vec<String> {
+    pub(crate) fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock())
     }
 }
@@ -41,13 +41,13 @@ struct FakeTable<K, V> {
 
 /// An operation on one entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Operation<K> {
+pub(crate) enum Operation<K> {
     Put(K),
     Remove(K),
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub(crate) enum Error {
     #[error("this entry was told to fail")]
     Entry,
     #[error("reading was told to fail")]
@@ -67,36 +67,36 @@ impl<K: Ord + Clone, V: Clone> Default for Mem<K, V> {
 }
 
 impl<K: Ord + Clone, V: Clone> Mem<K, V> {
-    pub fn holding(entries: BTreeMap<K, V>) -> Self {
+    pub(crate) fn holding(entries: BTreeMap<K, V>) -> Self {
         let inside = FakeTable { entries, failing: BTreeSet::new(), unreadable: false, log: Vec::new() };
         Self { inside: Arc::new(Mutex::new(inside)), journal: None }
     }
 
     /// Creates a backend that also writes its operations to a journal, under a name.
-    pub fn journaling(name: &'static str, journal: &Journal) -> Self {
+    pub(crate) fn journaling(name: &'static str, journal: &Journal) -> Self {
         Self { journal: Some((name, journal.clone())), ..Self::default() }
     }
 
     /// Makes every later put and remove of these entries fail. Operations on all other entries succeed.
-    pub fn fail_at(&self, keys: impl IntoIterator<Item = K>) {
+    pub(crate) fn fail_at(&self, keys: impl IntoIterator<Item = K>) {
         self.inside.lock().failing = keys.into_iter().collect();
     }
 
-    pub fn fail_reading(&self, fail: bool) {
+    pub(crate) fn fail_reading(&self, fail: bool) {
         self.inside.lock().unreadable = fail;
     }
 
-    pub fn entries(&self) -> BTreeMap<K, V> {
+    pub(crate) fn entries(&self) -> BTreeMap<K, V> {
         self.inside.lock().entries.clone()
     }
 
     /// Changes the entries as an outsider would.
-    pub fn tamper(&self, change: impl FnOnce(&mut BTreeMap<K, V>)) {
+    pub(crate) fn tamper(&self, change: impl FnOnce(&mut BTreeMap<K, V>)) {
         change(&mut self.inside.lock().entries);
     }
 
     /// Returns the operations since the last call.
-    pub fn take_log(&self) -> Vec<Operation<K>> {
+    pub(crate) fn take_log(&self) -> Vec<Operation<K>> {
         std::mem::take(&mut self.inside.lock().log)
     }
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// Returns the value of a file. One that is missing or damaged has the default.
-pub fn read<T: DeserializeOwned + Default>(path: &Path) -> T {
+pub(crate) fn read<T: DeserializeOwned + Default>(path: &Path) -> T {
     match std::fs::read(path).map(|bytes| serde_json::from_slice(&bytes)) {
         Ok(Ok(value)) => value,
         Ok(Err(error)) => {
@@ -26,7 +26,7 @@ pub fn read<T: DeserializeOwned + Default>(path: &Path) -> T {
 }
 
 /// Replaces a file. A crash leaves the old content or the new one.
-pub fn write(path: &Path, value: &impl Serialize) -> io::Result<()> {
+pub(crate) fn write(path: &Path, value: &impl Serialize) -> io::Result<()> {
     let written = path.with_extension("new");
     let mut file = File::create(&written)?;
     file.write_all(&serde_json::to_vec(value)?)?;
@@ -35,6 +35,6 @@ pub fn write(path: &Path, value: &impl Serialize) -> io::Result<()> {
 }
 
 /// Erases a file and what an interrupted [`write()`] left of it.
-pub fn erase(path: &Path) -> io::Result<()> {
+pub(crate) fn erase(path: &Path) -> io::Result<()> {
     erase_file(path).and(erase_file(&path.with_extension("new")))
 }

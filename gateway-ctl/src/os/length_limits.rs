@@ -6,14 +6,14 @@ use std::path::Path;
 const MIN_PATH_MTU: u32 = 552;
 
 /// Limits by interface.
-pub trait LengthLimits {
+pub(crate) trait LengthLimits {
     /// Returns the longest packet that is surely forwarded as it is.
     fn of(&self, interface: &str) -> u32;
 }
 
 /// Limits of this host.
 #[derive(Clone, Copy, Debug)]
-pub struct Sysctls;
+pub(crate) struct Sysctls;
 
 impl LengthLimits for Sysctls {
     fn of(&self, interface: &str) -> u32 {

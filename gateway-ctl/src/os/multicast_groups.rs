@@ -14,16 +14,16 @@ const GROUPS: [[u8; 6]; 4] = [
 ];
 
 /// Memberships. They end when it is dropped.
-pub struct MulticastGroups(Socket);
+pub(crate) struct MulticastGroups(Socket);
 
 impl MulticastGroups {
-    pub fn open() -> io::Result<MulticastGroups> {
+    pub(crate) fn open() -> io::Result<MulticastGroups> {
         // Without a protocol it receives nothing, and costs no packet.
         Socket::new(Domain::PACKET, Type::DGRAM, Some(Protocol::from(0))).map(MulticastGroups)
     }
 
     /// Makes the NIC of an interface receive the groups. An interface that has gone is no error.
-    pub fn join(&self, interface: u32) -> io::Result<()> {
+    pub(crate) fn join(&self, interface: u32) -> io::Result<()> {
         for group in GROUPS {
             let mut request = libc::packet_mreq {
                 mr_ifindex: interface.cast_signed(),

@@ -20,14 +20,14 @@ const MAX_MESSAGE_BYTES: usize = 32 * 1024;
 
 /// A host that is on-link on one of the gateway's links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Neighbour {
+pub(crate) struct Neighbour {
     pub mac: [u8; 6],
     /// Index of the interface.
     pub interface: u32,
 }
 
 /// Looks up the entry of an address on each of these links. Returns `None` if the kernel knows no host there.
-pub fn at(address: IpAddr, links: &[u32]) -> Option<Neighbour> {
+pub(crate) fn at(address: IpAddr, links: &[u32]) -> Option<Neighbour> {
     query_kernel(address, links)
         .inspect_err(|error| tracing::warn!(%error, "failed to read the neighbours"))
         .ok()
@@ -90,7 +90,7 @@ fn serialized(message: RouteNetlinkMessage, flags: u16) -> Vec<u8> {
 
 /// Entry of the table with a hardware address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TableEntry {
+pub(crate) struct TableEntry {
     pub address: IpAddr,
     pub mac: [u8; 6],
     /// Index of the interface.
@@ -103,7 +103,7 @@ pub struct TableEntry {
 
 /// Returns the entries of both families that have a hardware address, static ones left out: nothing was observed of their
 /// hosts.
-pub fn table() -> io::Result<Vec<TableEntry>> {
+pub(crate) fn table() -> io::Result<Vec<TableEntry>> {
     let mut entries = Vec::new();
     for family in [AddressFamily::Inet, AddressFamily::Inet6] {
         let socket: OwnedFd =
@@ -159,7 +159,7 @@ fn table_entry(message: &NeighbourMessage) -> Option<TableEntry> {
 }
 
 /// Asks the kernel to probe an entry as if a packet were sent to its host.
-pub fn probe(address: IpAddr, link: u32) -> io::Result<()> {
+pub(crate) fn probe(address: IpAddr, link: u32) -> io::Result<()> {
     let mut entry = entry_of(address, link);
     entry.header.flags = NeighbourFlags::Use;
     // Without a state of its own, which would replace that of the entry.

@@ -10,7 +10,7 @@ const FOLDERS: [&str; 2] = ["/proc/sys/net/ipv4/neigh/default", "/proc/sys/net/i
 const THRESHOLDS: [(&str, u32); 3] = [("gc_thresh3", 8192), ("gc_thresh2", 4096), ("gc_thresh1", 1024)];
 
 /// Raises lower thresholds. Only the first network namespace has them; elsewhere nothing is done.
-pub fn raise() -> io::Result<()> {
+pub(crate) fn raise() -> io::Result<()> {
     FOLDERS.iter().try_for_each(|folder| raise_in(Path::new(folder)))
 }
 

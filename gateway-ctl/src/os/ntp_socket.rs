@@ -17,11 +17,11 @@ use tokio::net::UdpSocket;
 
 /// UDP socket of one address family on all addresses.
 #[derive(Debug)]
-pub struct NtpSocket(UdpSocket);
+pub(crate) struct NtpSocket(UdpSocket);
 
 /// Sender of a datagram, and the local address that it was sent to.
 #[derive(Clone, Copy, Debug)]
-pub struct Peer {
+pub(crate) struct Peer {
     from: SockaddrStorage,
     to: LocalAddress,
 }
@@ -33,7 +33,7 @@ enum LocalAddress {
 }
 
 impl NtpSocket {
-    pub fn bind(ipv6: bool, port: u16) -> io::Result<NtpSocket> {
+    pub(crate) fn bind(ipv6: bool, port: u16) -> io::Result<NtpSocket> {
         let address: IpAddr = if ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
         let address = SocketAddr::new(address, port);
         let socket =
@@ -51,12 +51,12 @@ impl NtpSocket {
     }
 
     /// Waits for a datagram. Returns its length, which is at most that of the buffer, and its peer.
-    pub async fn receive(&self, buffer: &mut [u8]) -> io::Result<(usize, Peer)> {
+    pub(crate) async fn receive(&self, buffer: &mut [u8]) -> io::Result<(usize, Peer)> {
         self.0.async_io(Interest::READABLE, || receive(&self.0, buffer)).await
     }
 
     /// Sends a datagram to a peer. One that the socket has no room for is lost.
-    pub fn send(&self, datagram: &[u8], peer: &Peer) -> io::Result<()> {
+    pub(crate) fn send(&self, datagram: &[u8], peer: &Peer) -> io::Result<()> {
         let parts = [IoSlice::new(datagram)];
         let (four, six);
         let control = match peer.to {

@@ -39,14 +39,14 @@ const MAX_NEIGHBOURS: usize = 16_384;
 const RECEIVE_BUFFER: usize = 1 << 20;
 
 /// Subscription to the changes.
-pub struct PathChanges {
+pub(crate) struct PathChanges {
     routing: TokioSocket,
     nftables: TokioSocket,
     neighbours: Neighbours,
 }
 
 impl PathChanges {
-    pub fn open() -> io::Result<PathChanges> {
+    pub(crate) fn open() -> io::Result<PathChanges> {
         let open = |family, groups| {
             let mut socket = TokioSocket::new(family)?;
             let inner = socket.socket_mut();
@@ -62,7 +62,7 @@ impl PathChanges {
     }
 
     /// Waits for messages. Returns the changes that they report; there may be none. Lost messages are a change.
-    pub async fn next(&mut self) -> io::Result<BTreeSet<EpochChange>> {
+    pub(crate) async fn next(&mut self) -> io::Result<BTreeSet<EpochChange>> {
         let (datagram, is_routing) = tokio::select! {
             datagram = self.routing.recv_from_full() => (datagram, true),
             datagram = self.nftables.recv_from_full() => (datagram, false),

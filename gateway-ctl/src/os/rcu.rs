@@ -17,13 +17,13 @@ const EXPEDITED: &str = "1";
 
 /// While it exists, grace periods are expedited. If the setting cannot be written, they stay as they are.
 #[derive(Debug)]
-pub struct ExpeditedGracePeriods {
+pub(crate) struct ExpeditedGracePeriods {
     /// File of the setting, if this value changed it.
     changed: Option<PathBuf>,
 }
 
 impl ExpeditedGracePeriods {
-    pub fn begin() -> ExpeditedGracePeriods {
+    pub(crate) fn begin() -> ExpeditedGracePeriods {
         ExpeditedGracePeriods::at(Path::new(SETTING))
     }
 

@@ -22,7 +22,7 @@ const HOPS: u8 = 64;
 ///
 /// The segment goes to the MAC address of the flow's source. It bypasses routing and conntrack, which would take it
 /// for another connection.
-pub fn probe_client(flows: &[FlowKey], sequence: u32) -> io::Result<usize> {
+pub(crate) fn probe_client(flows: &[FlowKey], sequence: u32) -> io::Result<usize> {
     let interfaces: BTreeMap<u32, LinkAddr> = nix::ifaddrs::getifaddrs()?
         .filter_map(|interface| interface.address?.as_link_addr().copied())
         .filter_map(|link| Some((u32::try_from(link.ifindex()).ok()?, link)))

@@ -40,7 +40,7 @@ pub struct Transports {
 }
 
 /// States of the bridges, by the id of the tunnel.
-pub type BridgeStates = BTreeMap<String, Connection>;
+pub(crate) type BridgeStates = BTreeMap<String, Connection>;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Connection {
@@ -243,7 +243,7 @@ async fn within<T>(opening: impl Future<Output = Result<T, ConnectError>>) -> Re
 }
 
 /// Probes the remote end of a transport step by step. Returns the duration or the error of each step.
-pub async fn probe(target: &TransportTarget) -> Vec<(&'static str, Result<Duration, ConnectError>)> {
+pub(crate) async fn probe(target: &TransportTarget) -> Vec<(&'static str, Result<Duration, ConnectError>)> {
     let mut steps = Vec::new();
     let Some(address) = target.address else {
         return vec![("resolve", Err(ConnectError::NoAddress))];

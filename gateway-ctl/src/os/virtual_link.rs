@@ -21,10 +21,10 @@ use super::backend::{ABSENT, Backend};
 use super::netlink::{self, Error, Netlink, settled};
 
 /// Alias of the links that the gateway made.
-pub const ALIAS: &str = "made by gatewayd";
+pub(crate) const ALIAS: &str = "made by gatewayd";
 
 #[derive(Debug)]
-pub struct VirtualLinks {
+pub(crate) struct VirtualLinks {
     netlink: Netlink,
     /// Links and ports that were put. A port that is not wanted any more is released if it is here.
     put: Mutex<BTreeMap<String, BTreeSet<String>>>,
@@ -32,7 +32,7 @@ pub struct VirtualLinks {
 
 /// A link as it is found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FoundLink {
+pub(crate) enum FoundLink {
     As(VirtualLink),
     /// A link of another kind, or of another VLAN.
     Otherwise {
@@ -42,11 +42,11 @@ pub enum FoundLink {
 }
 
 impl VirtualLinks {
-    pub fn new(netlink: Netlink) -> Self {
+    pub(crate) fn new(netlink: Netlink) -> Self {
         Self { netlink, put: Mutex::default() }
     }
 
-    pub fn want(plan: &Plan) -> Cow<'_, BTreeMap<String, FoundLink>> {
+    pub(crate) fn want(plan: &Plan) -> Cow<'_, BTreeMap<String, FoundLink>> {
         let links = plan.virtual_links.iter();
         Cow::Owned(links.map(|(name, link)| (name.clone(), FoundLink::As(link.clone()))).collect())
     }

@@ -10,7 +10,7 @@ use tokio::sync::{Mutex, MutexGuard};
 
 use crate::os::{Backend, LastApplied, Outcome, SyncPass};
 
-pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub(super) type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Kind of egress backend, with the state that it last applied.
 pub trait EgressBackend: Send + Sync {

@@ -35,7 +35,7 @@ const ALERT: AlertKind = AlertKind::ConntrackFull;
 const SUBJECT: &str = "conntrack";
 
 /// Runs until it is aborted.
-pub async fn run(context: Context) {
+pub(crate) async fn run(context: Context) {
     let mut ticks = interval(POLL_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     // An alert of the last run ends when this one has been calm.

@@ -10,7 +10,7 @@ use crate::supervise::blocking;
 const INTERVAL: Duration = Duration::from_secs(5);
 
 /// Runs until it is aborted.
-pub async fn run(Context { store, .. }: Context) {
+pub(crate) async fn run(Context { store, .. }: Context) {
     loop {
         tokio::time::sleep(INTERVAL).await;
         let looked = store.clone();

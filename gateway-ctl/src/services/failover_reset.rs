@@ -30,7 +30,7 @@ const MAX_FLOWS: usize = 16_384;
 type PolicyChoices = BTreeMap<u32, [Choice; 2]>;
 
 /// Watches the runs of the reconcile loop.
-pub async fn run(Context { wake, dataplane, .. }: Context) {
+pub(crate) async fn run(Context { wake, dataplane, .. }: Context) {
     let (mut status, compiled) = (wake.status(), wake.compiled());
     let mut before = PolicyChoices::new();
     let mut last = Shared::<Dataplane>::default();

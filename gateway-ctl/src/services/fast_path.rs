@@ -42,7 +42,7 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 const COUNT_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Returns the service of the fast path. At the end of the daemon, which can no longer invalidate entries, it is off.
-pub fn service(context: &Context) -> Service {
+pub(crate) fn service(context: &Context) -> Service {
     let fast_path = context.dataplane.fast_path().clone();
     Service::new("fast_path", context, run).releases(move || blocking(move || report(fast_path.end())))
 }

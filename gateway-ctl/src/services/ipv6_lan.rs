@@ -24,7 +24,7 @@ use crate::os::router_socket::RouterSocket;
 use crate::service::{Context, Service};
 use crate::services::link_frames::LinkFrames;
 use crate::supervise::blocking;
-pub use announcements::{AnnouncementCounters, RouterAnnouncements};
+pub(crate) use announcements::RouterAnnouncements;
 use announcer::Announcer;
 
 /// Interval of withdrawals: each takes back what another program has announced since the one before.
@@ -33,7 +33,7 @@ const WITHDRAWAL_INTERVAL: Duration = Duration::from_secs(3);
 const RETRY: Duration = Duration::from_secs(10);
 
 /// Returns the services that announce the gateway and answer information requests.
-pub fn services(context: &Context) -> [Service; 2] {
+pub(crate) fn services(context: &Context) -> [Service; 2] {
     let announcements = &context.handles.get::<RouterAnnouncements>();
     let (ended, measured) = (announcements.clone(), announcements.clone());
     let stored = stored::path(&context.worlds.in_force().config.state_dir);

@@ -31,7 +31,7 @@ const RETRY: Duration = Duration::from_secs(10);
 
 /// Packet that arrived at a LAN interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Arrival {
+pub(crate) struct Arrival {
     /// Index of the interface.
     pub interface: u32,
     /// Source address of the frame.
@@ -42,7 +42,7 @@ pub struct Arrival {
 
 /// Packets by protocol. Each protocol has one reader.
 #[derive(Clone, Debug, Default)]
-pub struct LinkFrames(Arc<Queues>);
+pub(crate) struct LinkFrames(Arc<Queues>);
 
 #[derive(Debug, Default)]
 struct Queues {
@@ -62,12 +62,12 @@ in_memory!(LinkFrames);
 
 impl LinkFrames {
     /// Waits until packets of the protocol may have arrived.
-    pub async fn arrived(&self, protocol: LinkProtocol) {
+    pub(crate) async fn arrived(&self, protocol: LinkProtocol) {
         self.queue(protocol).arrived.notified().await;
     }
 
     /// Takes the packets of the protocol, oldest first.
-    pub fn take(&self, protocol: LinkProtocol) -> VecDeque<Arrival> {
+    pub(crate) fn take(&self, protocol: LinkProtocol) -> VecDeque<Arrival> {
         std::mem::take(&mut self.queue(protocol).packets.lock())
     }
 
@@ -102,7 +102,7 @@ impl LinkFrames {
 impl Queue {}
 
 /// Returns the service that reads the copies of the kernel programs.
-pub fn service(context: &Context) -> Service {
+pub(crate) fn service(context: &Context) -> Service {
     let frames = context.handles.get::<LinkFrames>();
     Service::new("link_frames", context, run).erases(move |_| {
         frames.clear();

@@ -24,7 +24,7 @@ use crate::service::Context;
 use crate::supervise::blocking;
 
 /// Follows the runs of the reconcile loop until it ends.
-pub async fn run(context: Context) {
+pub(crate) async fn run(context: Context) {
     let wake = &context.wake;
     let (mut status, compiled, facts) = (wake.status(), wake.compiled(), wake.facts());
     let mut before: Arc<Compiled> = Arc::default();

@@ -10,7 +10,7 @@ use crate::service::Context;
 const CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Runs until it is aborted.
-pub async fn run(_: Context) {
+pub(crate) async fn run(_: Context) {
     let mut ticks = interval(CHECK_INTERVAL);
     let mut is_reported = false;
     loop {

@@ -12,7 +12,7 @@ use crate::service::{Health, Service};
 const HIGH_PERCENT: u64 = 90;
 
 /// Returns the service that reports the number of open descriptors.
-pub fn report() -> Service {
+pub(crate) fn report() -> Service {
     Service::idle("open_files")
         .reports(|| std::future::ready(count().ok().map(|open| health(open, rlimit::open_files()))))
 }

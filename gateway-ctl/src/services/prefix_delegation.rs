@@ -14,10 +14,10 @@ use crate::service::{Context, Service};
 use crate::supervise::blocking;
 use delegations::{RETRY, Shared, wanted};
 
-pub use delegations::Delegations;
+pub(crate) use delegations::Delegations;
 
 /// Returns the service that requests prefixes.
-pub fn service(context: &Context) -> Service {
+pub(crate) fn service(context: &Context) -> Service {
     let delegations = &context.handles.get::<Delegations>();
     let (contributed, reported, worlds) = (delegations.clone(), delegations.clone(), context.worlds.clone());
     let stored = stored::path(&context.worlds.in_force().config.state_dir);

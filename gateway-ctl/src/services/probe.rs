@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::Instant;
 
 /// Sends a probe. Returns the time to the reply, or `None` if no reply arrives in time.
-pub async fn send(probe: &Probe, binding: &SocketBinding, timeout: Duration) -> Option<Duration> {
+pub(super) async fn send(probe: &Probe, binding: &SocketBinding, timeout: Duration) -> Option<Duration> {
     let started = Instant::now();
     let asking = async {
         match probe {
@@ -37,7 +37,7 @@ const DISCARDED_PORT: u16 = 33434;
 
 /// Sends a datagram that ends at the remote end of the tunnel, because its hop limit is 1. The remote end answers
 /// with an ICMP error, a WireGuard keepalive (after 10 s at most), or a handshake if it lost the session.
-pub fn provoke_answer(to: IpAddr, binding: &SocketBinding) -> io::Result<()> {
+pub(super) fn provoke_answer(to: IpAddr, binding: &SocketBinding) -> io::Result<()> {
     let to = SocketAddr::new(to, DISCARDED_PORT);
     let socket = binding.socket(to, Type::DGRAM, Protocol::UDP)?;
     if to.is_ipv6() {
@@ -52,7 +52,7 @@ pub fn provoke_answer(to: IpAddr, binding: &SocketBinding) -> io::Result<()> {
 const STATUS_LINE: usize = "HTTP/1.1 204".len();
 
 /// Sends an HTTP request. Returns the status code of the answer.
-pub async fn http_status(
+pub(super) async fn http_status(
     server: SocketAddr,
     host: &str,
     path: &str,
@@ -72,7 +72,11 @@ pub async fn http_status(
 const MAX_HEAD: usize = 16 * 1024;
 
 /// Sends a request over HTTP. Returns the beginning of the answer: all headers, and some of the content if there is any.
-pub async fn http_head(server: SocketAddr, request: &str, binding: &SocketBinding) -> io::Result<Vec<u8>> {
+pub(super) async fn http_head(
+    server: SocketAddr,
+    request: &str,
+    binding: &SocketBinding,
+) -> io::Result<Vec<u8>> {
     let mut connection = binding.connect(server).await?;
     connection.write_all(request.as_bytes()).await?;
     let mut head = Vec::new();

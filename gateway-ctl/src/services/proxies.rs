@@ -79,7 +79,7 @@ struct ProxyAddress {
 }
 
 /// Returns the service that watches the proxies.
-pub fn service(context: &Context) -> Service {
+pub(crate) fn service(context: &Context) -> Service {
     let worlds = context.worlds.clone();
     Service::vital("proxy_watcher", Proxies::new(context.clone()).run())
         .contributes(move |facts| worlds.last().reports.proxies.enrich(facts))

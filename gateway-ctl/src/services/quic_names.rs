@@ -248,7 +248,7 @@ impl Connections {
 }
 
 /// Runs until it is aborted.
-pub async fn run(Context { wake, dataplane, worlds, .. }: Context) {
+pub(crate) async fn run(Context { wake, dataplane, worlds, .. }: Context) {
     let compiled = wake.compiled();
     let mut connections = Connections::default();
     let (mut hosts, mut known_at) = (HostPaths::default(), None::<Instant>);

@@ -32,12 +32,12 @@ const MAX_QUERY: usize = 512;
 
 /// Status of the time server. Clones are the same server.
 #[derive(Clone, Debug, Default)]
-pub struct TimeServer(Arc<ArcSwapOption<String>>);
+pub(crate) struct TimeServer(Arc<ArcSwapOption<String>>);
 
 in_memory!(TimeServer);
 
 /// Returns the service that answers the queries.
-pub fn service(context: &Context) -> Service {
+pub(crate) fn service(context: &Context) -> Service {
     let (server, worlds) = (context.handles.get::<TimeServer>(), context.worlds.clone());
     Service::new("time_server", &server.clone(), run).reports(move || {
         let (server, worlds) = (server.clone(), worlds.clone());
@@ -60,7 +60,7 @@ async fn run(server: TimeServer) {
 impl TimeServer {
     /// Returns the health while NTP queries are redirected. Blocks while another program has the port, to find that
     /// program.
-    pub fn health(&self, worlds: &Worlds) -> Option<Health> {
+    pub(crate) fn health(&self, worlds: &Worlds) -> Option<Health> {
         if worlds.now().live().plan.nft.ntp_port == 0 {
             return None;
         }

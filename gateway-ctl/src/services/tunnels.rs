@@ -30,8 +30,8 @@ use crate::reconcile::{Handle, Reason};
 use crate::service::{Context, Service};
 use crate::world::reports::tunnels::TunnelStates;
 
-pub use exit_addresses::ExitAddresses;
-pub use health::HealthVerdict;
+pub(crate) use exit_addresses::ExitAddresses;
+pub(crate) use health::HealthVerdict;
 
 type DefaultRoute = Option<(String, Option<std::net::IpAddr>)>;
 
@@ -57,7 +57,7 @@ struct Tunnels {
 }
 
 /// Returns the service that watches the tunnels.
-pub fn service(context: &Context) -> Service {
+pub(crate) fn service(context: &Context) -> Service {
     let worlds = context.worlds.clone();
     Service::vital("tunnel_watcher", Tunnels::new(context.clone()).run())
         .contributes(move |facts| worlds.last().reports.tunnels.enrich(facts))

@@ -34,7 +34,7 @@ use line::{Line, RoundOutcomes};
 const MAX_PAUSE: Duration = Duration::from_secs(5);
 
 /// Returns the service that probes the uplinks.
-pub fn service(context: &Context) -> Service {
+pub(crate) fn service(context: &Context) -> Service {
     let (worlds, measured) = (context.worlds.clone(), context.worlds.clone());
     Service::new("uplinks", context, run)
         .contributes(move |facts| worlds.last().reports.uplinks.enrich(facts))

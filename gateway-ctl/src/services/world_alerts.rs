@@ -21,7 +21,7 @@ const POLL_INTERVAL: Duration = Duration::from_secs(2);
 const MIN_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Returns the service that reports them.
-pub fn service(context: &Context) -> Service {
+pub(crate) fn service(context: &Context) -> Service {
     Service::new("world_alerts", context, run)
 }
 

@@ -39,7 +39,7 @@ pub(super) struct Db {
 }
 
 impl Db {
-    pub fn new(open: OpenFile, folder: &Path) -> Result<Db, Error> {
+    pub(super) fn new(open: OpenFile, folder: &Path) -> Result<Db, Error> {
         let commits = count(&open).map_err(Error::at("read"))?;
         Ok(Db {
             open: ArcSwap::from_pointee(open),
@@ -52,16 +52,16 @@ impl Db {
         })
     }
 
-    pub fn reserve(&self) -> &Reserve {
+    pub(super) fn reserve(&self) -> &Reserve {
         &self.reserve
     }
 
     /// Reports whether the file contains a transaction that was reported as failed. Only a restart reads it.
-    pub fn is_ahead(&self) -> bool {
+    pub(super) fn is_ahead(&self) -> bool {
         self.ahead.load(Ordering::SeqCst)
     }
 
-    pub fn begin_read(&self) -> Result<ReadTransaction, TransactionError> {
+    pub(super) fn begin_read(&self) -> Result<ReadTransaction, TransactionError> {
         self.check()?;
         if self.suspect.load(Ordering::SeqCst) {
             self.begin().map(drop)?;
@@ -70,14 +70,14 @@ impl Db {
     }
 
     /// Begins a transaction, unless the disk is almost full.
-    pub fn begin_write(&self) -> Result<Writing<'_>, TransactionError> {
+    pub(super) fn begin_write(&self) -> Result<Writing<'_>, TransactionError> {
         self.reserve.check().map_err(StorageError::Io)?;
         self.begin()
     }
 
     /// Begins a transaction that may use the reserve: it ends, revokes or removes something, or signs in a user who
     /// has to free space.
-    pub fn begin_vital(&self) -> Result<Writing<'_>, TransactionError> {
+    pub(super) fn begin_vital(&self) -> Result<Writing<'_>, TransactionError> {
         self.reserve.release_if_full();
         self.begin()
     }
@@ -130,7 +130,7 @@ impl Db {
     }
 
     /// Releases the file. Afterwards, nothing can be read or written.
-    pub fn discard(&self) -> Result<(), Error> {
+    pub(super) fn discard(&self) -> Result<(), Error> {
         let nowhere = OpenFile::in_memory().map_err(Error::at("let the file go"))?;
         self.discarded.store(true, Ordering::SeqCst);
         self.open.store(Arc::new(nowhere));
@@ -138,7 +138,7 @@ impl Db {
     }
 
     /// Replaces the file by a new one with the same tables. Writers wait.
-    pub fn rewrite(&self, path: &Path) -> Result<(), Error> {
+    pub(super) fn rewrite(&self, path: &Path) -> Result<(), Error> {
         let open = self.open.load_full();
         let held = open.begin_write().map_err(Error::at("begin to write"))?;
         let fresh = secure_compaction::copy(&open, path)?;
@@ -182,7 +182,7 @@ pub(super) struct Writing<'a> {
 }
 
 impl Writing<'_> {
-    pub fn commit(mut self) -> Result<(), redb::Error> {
+    pub(super) fn commit(mut self) -> Result<(), redb::Error> {
         let Some(txn) = self.txn.take() else { return Ok(()) };
         let committed = self.stamp(&txn).and_then(|()| txn.commit().map_err(redb::Error::from));
         match &committed {

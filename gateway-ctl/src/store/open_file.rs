@@ -65,7 +65,7 @@ pub(super) struct OpenFile {
 
 impl OpenFile {
     /// Locks the file and opens the database in it.
-    pub fn open(file: File, path: &Path) -> Result<OpenFile, Error> {
+    pub(super) fn open(file: File, path: &Path) -> Result<OpenFile, Error> {
         lock(&file, path)?;
         Self::over(Arc::new(file)).map_err(|error| match error {
             DatabaseError::DatabaseAlreadyOpen => Error::Locked { path: path.to_owned() },
@@ -76,30 +76,30 @@ impl OpenFile {
         })
     }
 
-    pub fn over(file: Arc<File>) -> Result<OpenFile, DatabaseError> {
+    pub(super) fn over(file: Arc<File>) -> Result<OpenFile, DatabaseError> {
         let closed = Arc::new(AtomicBool::new(false));
         let backend = Backend { file: file.clone(), closed: closed.clone() };
         let database = Database::builder().set_cache_size(16 << 20).create_with_backend(backend)?;
         Ok(OpenFile { database, file: Some(file), closed })
     }
 
-    pub fn in_memory() -> Result<OpenFile, DatabaseError> {
+    pub(super) fn in_memory() -> Result<OpenFile, DatabaseError> {
         let backend = redb::backends::InMemoryBackend::new();
         let database = Database::builder().create_with_backend(backend)?;
         Ok(OpenFile { database, file: None, closed: Arc::default() })
     }
 
     /// Returns the locked file, or `None` for a database in memory.
-    pub fn file(&self) -> Option<Arc<File>> {
+    pub(super) fn file(&self) -> Option<Arc<File>> {
         self.file.clone()
     }
 
-    pub fn is_closed(&self) -> bool {
+    pub(super) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::SeqCst)
     }
 
     /// Denies the database library all access to the file from now on.
-    pub fn close(&self) {
+    pub(super) fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
     }
 }

@@ -51,7 +51,7 @@ pub(super) struct Reserve {
 }
 
 impl Reserve {
-    pub fn new(folder: &Path) -> Reserve {
+    pub(super) fn new(folder: &Path) -> Reserve {
         Reserve { folder: folder.to_owned() }
     }
 
@@ -60,7 +60,7 @@ impl Reserve {
     }
 
     /// Returns the free space; `None` if the file system does not report it.
-    pub fn room(&self) -> Option<DiskRoom> {
+    pub(super) fn room(&self) -> Option<DiskRoom> {
         let free_bytes = gateway_journal::room::free_bytes(&self.folder).ok()?;
         Some(DiskRoom { free_bytes, floor_bytes: FLOOR_BYTES, reserve: self.path().exists() })
     }
@@ -70,7 +70,7 @@ impl Reserve {
     }
 
     /// Fails while the disk is almost full. A write that fails halfway costs more than a refused one.
-    pub fn check(&self) -> io::Result<()> {
+    pub(super) fn check(&self) -> io::Result<()> {
         match self.is_full() {
             true => Err(io::ErrorKind::StorageFull.into()),
             false => Ok(()),
@@ -78,14 +78,14 @@ impl Reserve {
     }
 
     /// Releases the reserve if it is needed now.
-    pub fn release_if_full(&self) {
+    pub(super) fn release_if_full(&self) {
         if self.is_full() && fs::remove_file(self.path()).is_ok() {
             tracing::warn!("disk of the store is full: released the reserve");
         }
     }
 
     /// Allocates a missing reserve if there is enough space.
-    pub fn renew(&self) {
+    pub(super) fn renew(&self) {
         let spare = self.room().is_some_and(|room| !room.reserve && room.free_bytes >= 4 * RESERVE_BYTES);
         if spare && let Err(error) = self.allocate() {
             tracing::debug!(%error, "failed to allocate the reserve of the store");

@@ -29,7 +29,7 @@ use super::schema::{META_TEXT, Rows, rows};
 /// Maximum lifetime of a session from sign-in.
 pub const ABSOLUTE: SignedDuration = SignedDuration::from_hours(12);
 /// Maximum time between two requests of a session.
-pub const IDLE: SignedDuration = SignedDuration::from_mins(30);
+pub(super) const IDLE: SignedDuration = SignedDuration::from_mins(30);
 /// Tolerance for a clock that was set back. Beyond it, the age of a session is unknown.
 const CLOCK_SLACK: SignedDuration = SignedDuration::from_mins(5);
 const SESSIONS: Rows<'static> = rows("sessions");

@@ -34,7 +34,7 @@ const CONTENTS: TableDefinition<'static, &'static str, &'static [u8]> =
     TableDefinition::new("snapshot_contents");
 
 /// Maximum number of snapshots; the oldest are dropped.
-pub const KEPT: usize = 50;
+pub(super) const KEPT: usize = 50;
 
 /// Reason of a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -54,12 +54,12 @@ pub(super) struct SecretStorage {
 }
 
 impl SecretStorage {
-    pub fn opener(&self) -> Option<Arc<dyn Open>> {
+    pub(super) fn opener(&self) -> Option<Arc<dyn Open>> {
         self.vault.clone().map(|vault| vault as Arc<dyn Open>)
     }
 
     /// Reports whether values are sealed and the passphrase is missing.
-    pub fn is_locked(&self) -> bool {
+    pub(super) fn is_locked(&self) -> bool {
         self.vault.as_ref().is_some_and(|vault| vault.passphrase.is_none())
     }
 }
@@ -72,32 +72,32 @@ pub(super) struct Vault {
 }
 
 impl Vault {
-    pub fn new(passphrase: Zeroizing<String>) -> Vault {
+    pub(super) fn new(passphrase: Zeroizing<String>) -> Vault {
         Vault { passphrase: Some(passphrase), derivations: AtomicU64::new(0) }
     }
 
-    pub fn locked() -> Vault {
+    pub(super) fn locked() -> Vault {
         Vault { passphrase: None, derivations: AtomicU64::new(0) }
     }
 
-    pub fn passphrase(&self) -> Option<&str> {
+    pub(super) fn passphrase(&self) -> Option<&str> {
         self.passphrase.as_ref().map(|text| text.as_str())
     }
 
     /// Returns the number of keys derived so far.
-    pub fn derivations(&self) -> u64 {
+    pub(super) fn derivations(&self) -> u64 {
         self.derivations.load(Ordering::Relaxed)
     }
 
     /// Returns the secret in sealed form; `None` if it is unreadable or the passphrase is missing.
-    pub fn seal(self: &Arc<Vault>, secret: &Secret) -> Option<Secret> {
+    pub(super) fn seal(self: &Arc<Vault>, secret: &Secret) -> Option<Secret> {
         if !secret.is_readable() {
             return None;
         }
         Some(secret.with_seal(self.seal_text(secret.expose())?, self.clone() as Arc<dyn Open>))
     }
 
-    pub fn seal_text(&self, clear: &str) -> Option<String> {
+    pub(super) fn seal_text(&self, clear: &str) -> Option<String> {
         let mut bytes = vec![0; SALT + NONCE_LEN];
         getrandom::fill(&mut bytes).expect("a booted kernel has random numbers");
         let key = self.key(&bytes[..SALT])?;

@@ -2,7 +2,7 @@
 //! the folder named by the environment variable `GATEWAY_FAULTS`. Other builds contain no such code.
 
 #[cfg(debug_assertions)]
-pub async fn injected(task: &str) {
+pub(super) async fn injected(task: &str) {
     use std::time::Duration;
 
     const POLL_INTERVAL: Duration = Duration::from_millis(100);

@@ -22,12 +22,12 @@ pub(super) struct RecordingKxGroup {
 }
 
 impl RecordingKxGroup {
-    pub fn new(name: &'static str, posture: watch::Receiver<Posture>) -> Arc<Self> {
+    pub(super) fn new(name: &'static str, posture: watch::Receiver<Posture>) -> Arc<Self> {
         Arc::new(Self { name, posture, last: Mutex::default() })
     }
 
     /// Returns the key exchange group last negotiated with a peer.
-    pub fn last(&self) -> Option<NamedGroup> {
+    pub(super) fn last(&self) -> Option<NamedGroup> {
         *self.last.lock()
     }
 

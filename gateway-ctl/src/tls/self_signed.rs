@@ -29,7 +29,7 @@ const LIFETIME: i32 = 730;
 const RENEW_BEFORE: i32 = 30;
 
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub(super) enum Error {
     #[error("cannot {action} {path}")]
     File {
         action: &'static str,

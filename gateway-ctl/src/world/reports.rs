@@ -1,8 +1,8 @@
 //! Last reports of the services, as a part of the world.
 
 pub mod dhcp_clients;
-pub mod leased_names;
-pub mod proxies;
+pub(crate) mod leased_names;
+pub(crate) mod proxies;
 pub mod tunnels;
 pub mod uplinks;
 

@@ -14,14 +14,14 @@ type Receivers = Arc<Mutex<BTreeMap<String, Sender<Value>>>>;
 
 /// The pipes of a browser, which its sessions share.
 #[derive(Clone, Debug)]
-pub struct Connection {
+pub(super) struct Connection {
     commands: Arc<Mutex<PipeWriter>>,
     receivers: Receivers,
 }
 
 impl Connection {
     /// Reads on a thread that ends with the browser.
-    pub fn new(commands: PipeWriter, answers: PipeReader) -> Self {
+    pub(super) fn new(commands: PipeWriter, answers: PipeReader) -> Self {
         let receivers = Receivers::default();
         let connection = Self { commands: Arc::new(Mutex::new(commands)), receivers: receivers.clone() };
         std::thread::spawn(move || {
@@ -40,7 +40,7 @@ impl Connection {
     }
 
     /// Returns the session with this name.
-    pub fn session(&self, name: &str) -> Session {
+    pub(super) fn session(&self, name: &str) -> Session {
         let (sender, messages) = channel();
         lock(&self.receivers).insert(name.to_owned(), sender);
         Session {
@@ -55,7 +55,7 @@ impl Connection {
 
 /// Session with the browser itself or with one of its pages.
 #[derive(Debug)]
-pub struct Session {
+pub(super) struct Session {
     connection: Connection,
     name: String,
     messages: Receiver<Value>,
@@ -65,7 +65,7 @@ pub struct Session {
 }
 
 impl Session {
-    pub fn call(&mut self, method: &str, parameters: &Value, timeout: Duration) -> Result<Value> {
+    pub(super) fn call(&mut self, method: &str, parameters: &Value, timeout: Duration) -> Result<Value> {
         let deadline = Instant::now() + timeout;
         self.events.clear();
         self.last_id += 1;
@@ -89,7 +89,11 @@ impl Session {
     }
 
     /// Waits for an event that arrived since the last call began, or arrives before the timeout.
-    pub fn wait_for_event(&mut self, is_expected: impl Fn(&Value) -> bool, timeout: Duration) -> Result<()> {
+    pub(super) fn wait_for_event(
+        &mut self,
+        is_expected: impl Fn(&Value) -> bool,
+        timeout: Duration,
+    ) -> Result<()> {
         let deadline = Instant::now() + timeout;
         loop {
             let event = match self.events.pop_front() {

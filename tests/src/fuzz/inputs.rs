@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 use super::bytes::Bytes;
 
 /// Keys that are recognisable wherever they appear: a private one, a preshared one, and public ones of peers.
-pub const PRIVATE: &str = "QAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAEE=";
-pub const PRESHARED: &str = "UFNLUFNLUFNLUFNLUFNLUFNLUFNLUFNLUFNLUFNLUFM=";
+pub(super) const PRIVATE: &str = "QAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAEE=";
+pub(super) const PRESHARED: &str = "UFNLUFNLUFNLUFNLUFNLUFNLUFNLUFNLUFNLUFNLUFM=";
 const PEERS: [&str; 2] =
     ["AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE=", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAI="];
 
@@ -33,7 +33,7 @@ const MOST_OPERATIONS: usize = 48;
 
 /// Input decoded from the bytes.
 #[derive(Debug)]
-pub struct Inputs {
+pub(super) struct Inputs {
     pub state: State,
     pub network: Network,
     pub facts: Facts,
@@ -43,7 +43,7 @@ pub struct Inputs {
 
 impl Inputs {
     /// Decodes the input. Edits that the model rejects change nothing; `refused` receives them.
-    pub fn decode(data: &[u8], mut refused: impl FnMut(&EditError)) -> Inputs {
+    pub(super) fn decode(data: &[u8], mut refused: impl FnMut(&EditError)) -> Inputs {
         let mut bytes = Bytes::new(data);
         let start: Timestamp = "2026-11-20T12:00:00Z".parse().expect("a time");
         let mut world = Inputs {

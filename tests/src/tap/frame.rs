@@ -10,7 +10,7 @@ const IGMP: u8 = 2;
 const ICMPV6: u8 = 58;
 
 #[derive(Debug, PartialEq, Eq)]
-pub enum Frame<'a> {
+pub(super) enum Frame<'a> {
     Ip(Packet<'a>),
     Arp,
     /// Another protocol, or a packet shorter than its headers declare.
@@ -18,7 +18,7 @@ pub enum Frame<'a> {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub struct Packet<'a> {
+pub(super) struct Packet<'a> {
     pub source: IpAddr,
     pub destination: IpAddr,
     /// Transport protocol after the IPv6 extension headers.
@@ -31,7 +31,7 @@ pub struct Packet<'a> {
 }
 
 impl<'a> Frame<'a> {
-    pub fn read(bytes: &'a [u8]) -> Self {
+    pub(super) fn read(bytes: &'a [u8]) -> Self {
         let Some((mut protocol, mut rest)) = bytes.get(12..).and_then(take_u16) else {
             return Self::Other(0);
         };
@@ -49,7 +49,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    pub fn is_dns(&self) -> bool {
+    pub(super) fn is_dns(&self) -> bool {
         match self {
             Self::Ip(packet) => {
                 matches!(packet.protocol, TCP | UDP) && packet.ports.is_some_and(|(_, to)| to == 53)
@@ -116,16 +116,16 @@ impl<'a> Packet<'a> {
         Self { source, destination, protocol, ports, later_fragment, payload }
     }
 
-    pub fn is_tcp(&self) -> bool {
+    pub(super) fn is_tcp(&self) -> bool {
         self.protocol == TCP
     }
 
-    pub fn is_udp(&self) -> bool {
+    pub(super) fn is_udp(&self) -> bool {
         self.protocol == UDP
     }
 
     /// Returns the packet that an ICMP error quotes.
-    pub fn quoted(&self) -> Option<Packet<'a>> {
+    pub(super) fn quoted(&self) -> Option<Packet<'a>> {
         let (kind, quoted) = (self.payload.first()?, self.payload.get(8..)?);
         match (self.protocol, kind) {
             (ICMP, 3 | 11 | 12) => Packet::read_v4(quoted),
@@ -135,7 +135,7 @@ impl<'a> Packet<'a> {
     }
 
     /// Reports whether the packet is neighbour discovery or group membership, the housekeeping of a link.
-    pub fn keeps_house(&self) -> bool {
+    pub(super) fn keeps_house(&self) -> bool {
         match self.protocol {
             IGMP => true,
             ICMPV6 => matches!(self.payload.first(), Some(130..=137 | 143)),

@@ -20,7 +20,7 @@ const RUN: &str = "run-";
 /// Maximum number of lines of a text in an error.
 const TAIL_LINES: usize = 60;
 
-pub fn run(image: &Image, script: &str, opts: Opts<'_>) -> anyhow::Result<Output> {
+pub(super) fn run(image: &Image, script: &str, opts: Opts<'_>) -> anyhow::Result<Output> {
     let _turn = image::lock(&image.store.join("guest.lock"))?;
     image::remove_leftovers(&image.store, RUN)?;
     let folder = tempfile::Builder::new()

@@ -8,22 +8,22 @@ const PROGRAM: u32 = 0o100_755;
 
 /// An archive under construction.
 #[derive(Default)]
-pub struct Archive {
+pub(super) struct Archive {
     bytes: Vec<u8>,
     entries: u32,
 }
 
 impl Archive {
-    pub fn folder(&mut self, name: &str) {
+    pub(super) fn folder(&mut self, name: &str) {
         self.entry(name, FOLDER, &[]);
     }
 
-    pub fn program(&mut self, name: &str, content: &[u8]) {
+    pub(super) fn program(&mut self, name: &str, content: &[u8]) {
         self.entry(name, PROGRAM, content);
     }
 
     /// Closes the archive and returns its bytes.
-    pub fn into_bytes(mut self) -> Vec<u8> {
+    pub(super) fn into_bytes(mut self) -> Vec<u8> {
         self.entry("TRAILER!!!", 0, &[]);
         self.bytes
     }

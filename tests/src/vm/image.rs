@@ -20,7 +20,7 @@ const BOOT_MODULES: [&str; 4] = ["virtio_pci", "9pnet_virtio", "9p", "overlay"];
 /// Prefix of the names of incomplete parts.
 const MAKING: &str = "making-";
 
-pub fn prepare() -> anyhow::Result<Image> {
+pub(super) fn prepare() -> anyhow::Result<Image> {
     ensure!(rustix::process::geteuid().is_root(), "the virtual machine's tests run as root only");
     let workspace =
         Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the crate lies in the workspace")?;
@@ -46,14 +46,14 @@ pub fn prepare() -> anyhow::Result<Image> {
 }
 
 /// Waits for the lock on a file. Dropping the result releases it.
-pub fn lock(path: &Path) -> anyhow::Result<File> {
+pub(super) fn lock(path: &Path) -> anyhow::Result<File> {
     let file = File::create(path).with_context(|| format!("{} cannot be made", path.display()))?;
     file.lock().with_context(|| format!("{} cannot be locked", path.display()))?;
     Ok(file)
 }
 
 /// Removes the folders and files of ended processes. The caller holds the lock that protects their creation.
-pub fn remove_leftovers(store: &Path, prefix: &str) -> anyhow::Result<()> {
+pub(super) fn remove_leftovers(store: &Path, prefix: &str) -> anyhow::Result<()> {
     let entries = fs::read_dir(store).with_context(|| format!("{} cannot be read", store.display()))?;
     for entry in entries {
         let path = entry.with_context(|| format!("{} cannot be read", store.display()))?.path();

@@ -18,7 +18,7 @@ const PACKAGES: [(&str, &str); 7] = [
 ];
 
 /// Installs missing packages. Otherwise costs a few file look-ups.
-pub fn install_missing() -> anyhow::Result<()> {
+pub(super) fn install_missing() -> anyhow::Result<()> {
     let missing: Vec<&str> =
         PACKAGES.iter().filter(|(_, file)| !Path::new(file).exists()).map(|(name, _)| *name).collect();
     if missing.is_empty() {
@@ -36,7 +36,9 @@ pub fn install_missing() -> anyhow::Result<()> {
 }
 
 /// Runs `action`. On failure, refreshes the package lists and runs it again.
-pub fn with_fresh_lists_at_need(action: impl Fn() -> anyhow::Result<String>) -> anyhow::Result<String> {
+pub(super) fn with_fresh_lists_at_need(
+    action: impl Fn() -> anyhow::Result<String>,
+) -> anyhow::Result<String> {
     if let Ok(text) = action() {
         return Ok(text);
     }
@@ -44,7 +46,7 @@ pub fn with_fresh_lists_at_need(action: impl Fn() -> anyhow::Result<String>) -> 
     action()
 }
 
-pub fn apt_get() -> Command {
+pub(super) fn apt_get() -> Command {
     let mut command = Command::new("apt-get");
     command
         .env("DEBIAN_FRONTEND", "noninteractive")
@@ -54,7 +56,7 @@ pub fn apt_get() -> Command {
 }
 
 /// Runs a command to its end. Returns its output, or an error with its error output.
-pub fn output_of(command: &mut Command) -> anyhow::Result<String> {
+pub(super) fn output_of(command: &mut Command) -> anyhow::Result<String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.output().with_context(|| format!("{name} cannot be started"))?;
     if !output.status.success() {

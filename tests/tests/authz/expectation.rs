@@ -3,7 +3,7 @@
 
 /// A line of the table of roles: admin, operator, viewer, diagnostics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Line {
+pub(super) enum Line {
     /// No credential needed.
     Open,
     /// Any authenticated caller.
@@ -16,7 +16,7 @@ pub enum Line {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Who {
+pub(super) enum Who {
     Admin,
     Operator,
     Viewer,
@@ -122,12 +122,12 @@ const ADMIN_ONLY: &[&str] = &[
 ];
 
 /// Returns all names of the lists, to find names without an endpoint.
-pub fn named() -> impl Iterator<Item = &'static str> {
+pub(super) fn named() -> impl Iterator<Item = &'static str> {
     [OPEN, NOT_VIEWER, CREDENTIAL, ALL, ADMIN_ONLY].into_iter().flatten().copied()
 }
 
 /// Returns the line of an endpoint such as `GET /devices`. `page`: not below the API root.
-pub fn line(name: &str, page: bool) -> Line {
+pub(super) fn line(name: &str, page: bool) -> Line {
     let reads = name.starts_with("GET ");
     match name {
         _ if OPEN.contains(&name) => Line::Open,
@@ -141,7 +141,7 @@ pub fn line(name: &str, page: bool) -> Line {
 }
 
 /// Returns status and code of the error that the caller gets, if any.
-pub fn refusal(who: Who, line: Line, name: &str, foreign: bool) -> Option<(u16, &'static str)> {
+pub(super) fn refusal(who: Who, line: Line, name: &str, foreign: bool) -> Option<(u16, &'static str)> {
     let reads = name.starts_with("GET ");
     if foreign && !reads {
         return Some((403, "origin_not_allowed"));

@@ -20,11 +20,11 @@ use http_body_util::BodyExt;
 use serde_json::Value;
 
 /// Address in the local network of the configuration.
-pub const LOCAL: &str = "10.1.2.3";
-pub const OUTSIDE: &str = "203.0.113.9";
-pub const PASSWORD: &str = "correct horse battery";
+pub(super) const LOCAL: &str = "10.1.2.3";
+pub(super) const OUTSIDE: &str = "203.0.113.9";
+pub(super) const PASSWORD: &str = "correct horse battery";
 
-pub struct Testbed {
+pub(super) struct Testbed {
     pub folder: tempfile::TempDir,
     pub clock: Arc<ManualClock>,
     pub api: Arc<Api>,
@@ -32,7 +32,7 @@ pub struct Testbed {
 
 /// Source address and headers of a caller.
 #[derive(Clone, Debug, Default)]
-pub struct Caller {
+pub(super) struct Caller {
     /// `socket`, or an address.
     pub from: String,
     pub tls: bool,
@@ -40,18 +40,18 @@ pub struct Caller {
 }
 
 #[derive(Debug)]
-pub struct Answer {
+pub(super) struct Answer {
     pub status: u16,
     pub headers: HeaderMap,
     pub body: Value,
 }
 
 impl Testbed {
-    pub fn new() -> Testbed {
+    pub(super) fn new() -> Testbed {
         Testbed::with(true)
     }
 
-    pub fn with(enabled: bool) -> Testbed {
+    pub(super) fn with(enabled: bool) -> Testbed {
         let folder = tempfile::tempdir().expect("a folder");
         let clock = ManualClock::at("2026-11-20T12:00:00Z".parse().expect("a time"));
         let api = start(&folder, &clock, enabled);
@@ -59,7 +59,7 @@ impl Testbed {
     }
 
     /// Returns the same store and clock in a simulated new process.
-    pub fn restart(self) -> Testbed {
+    pub(super) fn restart(self) -> Testbed {
         let Testbed { folder, clock, api } = self;
         let enabled = api.auth.enabled;
         let waiting = Arc::downgrade(&api);
@@ -69,22 +69,34 @@ impl Testbed {
         Testbed { folder, clock, api }
     }
 
-    pub fn open(&self) -> &Open {
+    pub(super) fn open(&self) -> &Open {
         self.api.open().expect("an open store")
     }
 
-    pub fn advance(&self, seconds: u64) {
+    pub(super) fn advance(&self, seconds: u64) {
         self.clock.advance(Duration::from_secs(seconds));
     }
 
-    pub async fn send(&self, caller: &Caller, method: &str, path: &str, body: Option<Value>) -> Answer {
+    pub(super) async fn send(
+        &self,
+        caller: &Caller,
+        method: &str,
+        path: &str,
+        body: Option<Value>,
+    ) -> Answer {
         let path =
             if path.starts_with("/api") || path == "/" { path.to_owned() } else { format!("/api/v1{path}") };
         self.send_to(caller, method, &path, body).await
     }
 
     /// Sends to an unmodified path.
-    pub async fn send_to(&self, caller: &Caller, method: &str, path: &str, body: Option<Value>) -> Answer {
+    pub(super) async fn send_to(
+        &self,
+        caller: &Caller,
+        method: &str,
+        path: &str,
+        body: Option<Value>,
+    ) -> Answer {
         let mut request = Request::builder().method(method).uri(path);
         if !caller.headers.iter().any(|(name, _)| name == "host") {
             request = request.header("host", "192.0.2.1:8080");
@@ -122,7 +134,7 @@ impl Testbed {
     }
 
     /// Creates a user without the cost of a hash. Login as this user is not possible.
-    pub fn user(&self, name: &str, role: Role) -> gateway_model::Id {
+    pub(super) fn user(&self, name: &str, role: Role) -> gateway_model::Id {
         let user = User {
             username: name.into(),
             role,
@@ -135,7 +147,7 @@ impl Testbed {
     }
 
     /// Returns a caller with a session of that user, as in a browser.
-    pub fn session(&self, user: gateway_model::Id) -> Caller {
+    pub(super) fn session(&self, user: gateway_model::Id) -> Caller {
         let store = &self.open().store;
         let session = Session::new(user, 0, store.clock().now(), None, None);
         let token = self.api.auth.signer.sign(&session).expect("signed");
@@ -145,7 +157,7 @@ impl Testbed {
     }
 
     /// Returns a caller with an API key of that role.
-    pub fn key(&self, role: Role) -> Caller {
+    pub(super) fn key(&self, role: Role) -> Caller {
         let fresh = auth::api_key::generate().expect("a key");
         let row = ApiKey {
             name: fresh.prefix.clone(),
@@ -160,17 +172,17 @@ impl Testbed {
     }
 
     /// Returns the number of audit entries and the newest one.
-    pub fn audit(&self) -> (u64, Option<AuditEntry>) {
+    pub(super) fn audit(&self) -> (u64, Option<AuditEntry>) {
         let (page, total) = self.open().store.audit(1, None, &AuditFilter::default()).expect("read");
         (total, page.into_iter().next())
     }
 
-    pub fn last_audit(&self) -> AuditEntry {
+    pub(super) fn last_audit(&self) -> AuditEntry {
         self.audit().1.expect("an entry")
     }
 
     /// Logs in through the API.
-    pub async fn login(&self, caller: &Caller, name: &str, password: &str) -> Answer {
+    pub(super) async fn login(&self, caller: &Caller, name: &str, password: &str) -> Answer {
         let body = serde_json::json!({"username": name, "password": password});
         self.send(caller, "POST", "/auth/login", Some(body)).await
     }
@@ -192,42 +204,42 @@ fn start(folder: &tempfile::TempDir, clock: &Arc<ManualClock>, enabled: bool) ->
 }
 
 impl Caller {
-    pub fn from(from: &str) -> Caller {
+    pub(super) fn from(from: &str) -> Caller {
         Caller { from: from.to_owned(), ..Caller::default() }
     }
 
-    pub fn with(mut self, name: &str, value: &str) -> Caller {
+    pub(super) fn with(mut self, name: &str, value: &str) -> Caller {
         self.headers.retain(|(known, _)| known != name);
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    pub fn without(mut self, name: &str) -> Caller {
+    pub(super) fn without(mut self, name: &str) -> Caller {
         self.headers.retain(|(known, _)| known != name);
         self
     }
 }
 
 impl Answer {
-    pub fn code(&self) -> &str {
+    pub(super) fn code(&self) -> &str {
         self.body["error"]["code"].as_str().unwrap_or_default()
     }
 
-    pub fn is(&self, status: u16, code: &str) {
+    pub(super) fn is(&self, status: u16, code: &str) {
         assert_eq!((self.status, self.code()), (status, code), "{}", self.body);
     }
 
-    pub fn data(&self) -> &Value {
+    pub(super) fn data(&self) -> &Value {
         assert!(self.status < 300, "{} {}", self.status, self.body);
         &self.body["data"]
     }
 
-    pub fn header(&self, name: &str) -> &str {
+    pub(super) fn header(&self, name: &str) -> &str {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
     /// Returns the browser that received this login response.
-    pub fn browser(&self, from: &str) -> Caller {
+    pub(super) fn browser(&self, from: &str) -> Caller {
         let cookie = self.header("set-cookie").split(';').next().unwrap_or_default();
         Caller::from(from)
             .with("cookie", cookie)

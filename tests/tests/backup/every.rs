@@ -10,7 +10,7 @@ use crate::backup::relay::{Relay, Silent};
 use crate::backup::testbed::{PASSPHRASE, Testbed, empty};
 
 /// Returns the names in a folder of the server, including drafts.
-pub fn names(folder: &Path) -> Vec<String> {
+pub(super) fn names(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(folder)
         .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
         .map(|entry| entry.expect("an entry").file_name().into_string().expect("text"))
@@ -22,13 +22,13 @@ pub fn names(folder: &Path) -> Vec<String> {
 }
 
 /// Returns the names that count as a backup.
-pub fn backups(folder: &Path) -> Vec<String> {
+pub(super) fn backups(folder: &Path) -> Vec<String> {
     names(folder).into_iter().filter(|name| name.starts_with("gateway-") && name.ends_with(".age")).collect()
 }
 
 /// Checks that a backup is stored, counts, and can be imported by another gateway. Only the configured number is kept,
 /// and a restart loses no state.
-pub async fn comes_and_goes(target: &Value, folder: &Path) {
+pub(super) async fn comes_and_goes(target: &Value, folder: &Path) {
     let testbed = Testbed::new().await;
     testbed.configure(target, json!({"retain": 2})).await;
     fs::write(folder.join("mine.txt"), "x").expect("a file of somebody else");
@@ -59,7 +59,7 @@ pub async fn comes_and_goes(target: &Value, folder: &Path) {
 }
 
 /// Checks a run that fails: its message, and that no file counts as a backup.
-pub async fn fails(testbed: &Testbed, target: &Value, folder: &Path) -> String {
+pub(super) async fn fails(testbed: &Testbed, target: &Value, folder: &Path) -> String {
     let before = backups(folder);
     testbed.configure(target, json!({})).await;
     let message = testbed.run().await.error(502, "upstream_failed");
@@ -71,7 +71,7 @@ pub async fn fails(testbed: &Testbed, target: &Value, folder: &Path) -> String {
 }
 
 /// Breaks the connection during the upload. There is no partial backup, and the next run cleans up.
-pub async fn breaks(
+pub(super) async fn breaks(
     target: &Value,
     by: impl Fn(std::net::SocketAddr) -> Value,
     at: std::net::SocketAddr,
@@ -91,7 +91,7 @@ pub async fn breaks(
 }
 
 /// Checks an unresponsive server: the run ends in time, and meanwhile the API answers.
-pub async fn hangs(by: impl Fn(std::net::SocketAddr) -> Value) {
+pub(super) async fn hangs(by: impl Fn(std::net::SocketAddr) -> Value) {
     let testbed = Testbed::new().await;
     let silent = Silent::start().await;
     testbed.configure(&by(silent.address), json!({})).await;
@@ -118,7 +118,7 @@ pub async fn hangs(by: impl Fn(std::net::SocketAddr) -> Value) {
 }
 
 /// Checks that neither the log, nor a status, nor the audit log, nor the configuration contains a secret.
-pub async fn tells_no_secret(target: &Value, wrong: &Value, secrets: &[&str]) {
+pub(super) async fn tells_no_secret(target: &Value, wrong: &Value, secrets: &[&str]) {
     let log = Log::start();
     let testbed = Testbed::new().await;
     testbed.configure(target, json!({})).await;

@@ -13,10 +13,10 @@ fn target(path: &Path) -> Value {
 }
 
 /// A small file system, or a read-only one. Dropping it removes it.
-pub struct Small(tempfile::TempDir);
+pub(super) struct Small(tempfile::TempDir);
 
 impl Small {
-    pub fn new(options: &str) -> Small {
+    pub(super) fn new(options: &str) -> Small {
         let folder = tempfile::tempdir().expect("a folder");
         let status = Command::new("mount")
             .args(["-t", "tmpfs", "-o", options, "tmpfs"])
@@ -27,7 +27,7 @@ impl Small {
         Small(folder)
     }
 
-    pub fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         self.0.path()
     }
 }

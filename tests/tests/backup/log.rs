@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tracing_subscriber::fmt::MakeWriter;
 
 #[derive(Clone, Default)]
-pub struct Log(Arc<Mutex<Vec<u8>>>);
+pub(super) struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
     /// Starts the capture, once per process.
-    pub fn start() -> &'static Log {
+    pub(super) fn start() -> &'static Log {
         static LOG: OnceLock<Log> = OnceLock::new();
         LOG.get_or_init(|| {
             let log = Log::default();
@@ -25,7 +25,7 @@ impl Log {
         })
     }
 
-    pub fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         String::from_utf8_lossy(&self.lock()).into_owned()
     }
 

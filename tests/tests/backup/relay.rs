@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
 /// Relay of bytes. It ends with the test.
-pub struct Relay {
+pub(super) struct Relay {
     pub address: SocketAddr,
     left: Arc<AtomicU64>,
     task: JoinHandle<()>,
@@ -17,12 +17,12 @@ pub struct Relay {
 
 impl Relay {
     /// Starts a relay that breaks all connections after they sent this number of bytes to the server in total.
-    pub async fn start(to: SocketAddr, bytes: u64) -> Relay {
+    pub(super) async fn start(to: SocketAddr, bytes: u64) -> Relay {
         Self::with(to, bytes, u64::MAX).await
     }
 
     /// Starts a relay that alters this byte of the server's response in every connection.
-    pub async fn altering(to: SocketAddr, byte: u64) -> Relay {
+    pub(super) async fn altering(to: SocketAddr, byte: u64) -> Relay {
         Self::with(to, u64::MAX, byte).await
     }
 
@@ -40,7 +40,7 @@ impl Relay {
     }
 
     /// Reports whether the relay has broken the connections.
-    pub fn is_broken(&self) -> bool {
+    pub(super) fn is_broken(&self) -> bool {
         self.left.load(Ordering::SeqCst) == 0
     }
 }
@@ -85,13 +85,13 @@ async fn pass(client: TcpStream, to: SocketAddr, left: Arc<AtomicU64>, altered: 
 }
 
 /// Server that accepts connections and never answers.
-pub struct Silent {
+pub(super) struct Silent {
     pub address: SocketAddr,
     task: JoinHandle<()>,
 }
 
 impl Silent {
-    pub async fn start() -> Silent {
+    pub(super) async fn start() -> Silent {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let task = tokio::spawn(async move {

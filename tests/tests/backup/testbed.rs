@@ -15,9 +15,9 @@ use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-pub const PASSPHRASE: &str = "correct horse battery";
+pub(super) const PASSPHRASE: &str = "correct horse battery";
 
-pub struct Testbed {
+pub(super) struct Testbed {
     pub api: Arc<Api>,
     pub clock: Arc<ManualClock>,
     folder: TempDir,
@@ -25,19 +25,19 @@ pub struct Testbed {
 
 /// A complete response.
 #[derive(Debug)]
-pub struct Answer {
+pub(super) struct Answer {
     pub status: u16,
     pub body: Value,
 }
 
 impl Answer {
-    pub fn data(&self) -> Value {
+    pub(super) fn data(&self) -> Value {
         assert_eq!(self.status, 200, "{}", self.body);
         self.body["data"].clone()
     }
 
     /// Returns the message of an error with this status and code.
-    pub fn error(&self, status: u16, code: &str) -> String {
+    pub(super) fn error(&self, status: u16, code: &str) -> String {
         assert_eq!((self.status, &self.body["error"]["code"]), (status, &json!(code)), "{}", self.body);
         self.body["error"]["message"].as_str().expect("a message").to_owned()
     }
@@ -45,7 +45,7 @@ impl Answer {
 
 impl Testbed {
     /// Creates a gateway whose backup is larger than one packet of any protocol.
-    pub async fn new() -> Testbed {
+    pub(super) async fn new() -> Testbed {
         let clock = ManualClock::at("2026-11-21T12:00:00Z".parse().expect("a time"));
         let testbed = Self::over(tempfile::tempdir().expect("a folder"), clock);
         let notes = "something worth keeping ".repeat(40);
@@ -76,17 +76,17 @@ impl Testbed {
     }
 
     /// Reopens the same store.
-    pub fn restart(self) -> Testbed {
+    pub(super) fn restart(self) -> Testbed {
         let Testbed { api, clock, folder } = self;
         drop(api);
         Self::over(folder, clock)
     }
 
-    pub fn open(&self) -> &Open {
+    pub(super) fn open(&self) -> &Open {
         self.api.open().expect("open")
     }
 
-    pub async fn send(&self, method: &str, path: &str, body: Option<&Value>) -> Answer {
+    pub(super) async fn send(&self, method: &str, path: &str, body: Option<&Value>) -> Answer {
         let request =
             Request::builder().method(method).uri(format!("/api/v1{path}")).header("host", "127.0.0.1");
         let request = match body {
@@ -105,12 +105,12 @@ impl Testbed {
         Answer { status, body: serde_json::from_slice(&bytes).expect("JSON") }
     }
 
-    pub async fn get(&self, path: &str) -> Value {
+    pub(super) async fn get(&self, path: &str) -> Value {
         self.send("GET", path, None).await.data()
     }
 
     /// Sets the target. `more` are further keys of the configuration.
-    pub async fn configure(&self, target: &Value, more: Value) {
+    pub(super) async fn configure(&self, target: &Value, more: Value) {
         let mut config = json!({"enabled": true, "passphrase": PASSPHRASE, "target": target});
         for (key, value) in more.as_object().expect("an object") {
             config[key] = value.clone();
@@ -120,21 +120,21 @@ impl Testbed {
     }
 
     /// Requests a backup.
-    pub async fn run(&self) -> Answer {
+    pub(super) async fn run(&self) -> Answer {
         // File names contain the time.
         self.clock.advance(Duration::from_secs(1));
         self.send("POST", "/backup/run", None).await
     }
 
     /// Requests a backup, expects success and returns the name of the file.
-    pub async fn backup(&self) -> String {
+    pub(super) async fn backup(&self) -> String {
         let run = self.run().await.data();
         assert_eq!((&run["result"], &run["warning"]), (&json!("ok"), &Value::Null), "{run}");
         run["name"].as_str().expect("a name").to_owned()
     }
 
     /// Imports a backup. Returns the number of devices afterwards.
-    pub async fn import(&self, file: &Path) -> usize {
+    pub(super) async fn import(&self, file: &Path) -> usize {
         let bytes = std::fs::read(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         let request = Request::post("/api/v1/backup/import")
             .header("host", "127.0.0.1")
@@ -149,7 +149,7 @@ impl Testbed {
 }
 
 /// Returns an empty gateway.
-pub fn empty() -> Testbed {
+pub(super) fn empty() -> Testbed {
     let clock = ManualClock::at("2026-11-21T12:00:00Z".parse().expect("a time"));
     Testbed::over(tempfile::tempdir().expect("a folder"), clock)
 }

@@ -2,7 +2,7 @@
 //! ones.
 
 /// A run of the client.
-pub struct Case {
+pub(super) struct Case {
     /// Name of its file below `golden`.
     pub file: &'static str,
     pub arguments: &'static [&'static str],
@@ -13,7 +13,7 @@ pub struct Case {
 
 /// Reproducible part of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Look {
+pub(super) enum Look {
     Whole,
     /// Names and types of the fields.
     Shape,
@@ -45,7 +45,7 @@ const fn newest(file: &'static str, arguments: &'static [&'static str]) -> Case 
 
 const UNKNOWN: &str = "0199f1c2-0000-7000-8000-000000000001";
 
-pub const CASES: &[Case] = &[
+pub(super) const CASES: &[Case] = &[
     shape("status", &["status"]),
     shape("health", &["health"]),
     shape("platform", &["platform"]),

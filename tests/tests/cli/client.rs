@@ -9,21 +9,21 @@ use gateway_tests::testbed::Testbed;
 
 /// Result of a run of the client.
 #[derive(Debug)]
-pub struct Ran {
+pub(super) struct Ran {
     pub code: Option<i32>,
     pub stdout: String,
     pub stderr: String,
 }
 
 impl Ran {
-    pub fn of(output: Output) -> Ran {
+    pub(super) fn of(output: Output) -> Ran {
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("the client writes UTF-8");
         Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
     }
 }
 
 /// Returns `GATEWAY_CTL_BIN`, or `gateway-ctl` beside the daemon or this program.
-pub fn program() -> PathBuf {
+pub(super) fn program() -> PathBuf {
     if let Some(named) = std::env::var_os("GATEWAY_CTL_BIN") {
         return named.into();
     }
@@ -41,7 +41,7 @@ pub fn program() -> PathBuf {
 }
 
 /// Returns a command of the client with its own environment and without a terminal.
-pub fn command(arguments: &[&str]) -> Command {
+pub(super) fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(program());
     command.args(arguments).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -49,7 +49,7 @@ pub fn command(arguments: &[&str]) -> Command {
 }
 
 /// Makes the command enter the gateway's namespace before it runs.
-pub fn inside(testbed: &Testbed, mut command: Command) -> Command {
+pub(super) fn inside(testbed: &Testbed, mut command: Command) -> Command {
     let entrance = testbed.network.gateway.entrance();
     // SAFETY: the closure makes one async-signal-safe system call.
     unsafe { command.pre_exec(move || entrance.enter()) };
@@ -57,12 +57,12 @@ pub fn inside(testbed: &Testbed, mut command: Command) -> Command {
 }
 
 /// Runs the client against the scene's daemon.
-pub fn run(testbed: &Testbed, arguments: &[&str]) -> Ran {
+pub(super) fn run(testbed: &Testbed, arguments: &[&str]) -> Ran {
     Ran::of(inside(testbed, command(arguments)).output().expect("gateway-ctl runs"))
 }
 
 /// Runs the client with this standard input.
-pub fn feed(testbed: &Testbed, arguments: &[&str], input: &str) -> Ran {
+pub(super) fn feed(testbed: &Testbed, arguments: &[&str], input: &str) -> Ran {
     let mut command = inside(testbed, command(arguments));
     let mut child = command.stdin(Stdio::piped()).spawn().expect("gateway-ctl runs");
     let mut stdin = child.stdin.take().expect("a pipe");

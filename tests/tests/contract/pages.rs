@@ -32,7 +32,7 @@ static FILES: LazyLock<[File; 5]> = LazyLock::new(|| {
 });
 
 /// Returns a small dashboard, of which one file is compressed.
-pub fn fixture() -> Pages {
+pub(super) fn fixture() -> Pages {
     Pages(&*FILES)
 }
 

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 #[derive(Debug)]
-pub struct Scripted {
+pub(super) struct Scripted {
     kept: Mutex<Kept>,
     changed: watch::Sender<u64>,
 }
@@ -29,7 +29,7 @@ impl Default for Scripted {
 
 impl Scripted {
     /// Raises an alert about a tunnel.
-    pub fn raise(&self, subject: &str, now: Timestamp) {
+    pub(super) fn raise(&self, subject: &str, now: Timestamp) {
         let alert = AlertSnapshot {
             id: format!("alert-{subject}"),
             fingerprint: subject.to_owned(),
@@ -44,7 +44,7 @@ impl Scripted {
         self.notify(Transition::Firing, alert);
     }
 
-    pub fn resolve(&self, subject: &str, now: Timestamp) {
+    pub(super) fn resolve(&self, subject: &str, now: Timestamp) {
         let mut alert = self.kept().active.remove(subject).expect("an active alert");
         alert.resolved_at = Some(now);
         self.notify(Transition::Resolved, alert);

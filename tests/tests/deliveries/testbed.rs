@@ -24,7 +24,7 @@ use super::source::Scripted;
 /// Interval at which active alerts are sent again, shorter than in production.
 const RESEND_INTERVAL: Duration = Duration::from_secs(1);
 
-pub struct Testbed {
+pub(super) struct Testbed {
     pub source: Arc<Scripted>,
     api: Arc<Api>,
     folder: TempDir,
@@ -32,7 +32,7 @@ pub struct Testbed {
 }
 
 impl Testbed {
-    pub fn new() -> Testbed {
+    pub(super) fn new() -> Testbed {
         Self::over(tempfile::tempdir().expect("a folder"), Arc::default())
     }
 
@@ -65,12 +65,12 @@ impl Testbed {
     }
 
     /// Ends the gateway and starts it again over the same store. The alerts stay.
-    pub fn restart(self) -> Testbed {
+    pub(super) fn restart(self) -> Testbed {
         self.restart_after(|_| {})
     }
 
     /// Like [`Testbed::restart`], with something that happens between the two runs.
-    pub fn restart_after(self, between: impl FnOnce(&Scripted)) -> Testbed {
+    pub(super) fn restart_after(self, between: impl FnOnce(&Scripted)) -> Testbed {
         let Testbed { source, api, folder, runtime } = self;
         runtime.block_on(async { api.open().expect("open").services.end().await });
         drop(api);
@@ -80,24 +80,24 @@ impl Testbed {
         Self::over(folder, source)
     }
 
-    pub fn open(&self) -> &Open {
+    pub(super) fn open(&self) -> &Open {
         self.api.open().expect("open")
     }
 
-    pub fn now(&self) -> Timestamp {
+    pub(super) fn now(&self) -> Timestamp {
         self.open().now()
     }
 
-    pub fn raise(&self, subject: &str) {
+    pub(super) fn raise(&self, subject: &str) {
         self.source.raise(subject, self.now());
     }
 
-    pub fn resolve(&self, subject: &str) {
+    pub(super) fn resolve(&self, subject: &str) {
         self.source.resolve(subject, self.now());
     }
 
     /// Sends a request. Returns its status and body.
-    pub fn send(&self, method: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
+    pub(super) fn send(&self, method: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
         let request = Request::builder().method(method).uri(format!("/api/v1{path}"));
         let request = request.header("host", "127.0.0.1").header("content-type", "application/json");
         let body = body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
@@ -110,14 +110,14 @@ impl Testbed {
         })
     }
 
-    pub fn get(&self, path: &str) -> Value {
+    pub(super) fn get(&self, path: &str) -> Value {
         let (status, body) = self.send("GET", path, None);
         assert_eq!(status, 200, "{body}");
         body["data"].clone()
     }
 
     /// Sets the default webhook. `more` are further fields.
-    pub fn configure(&self, url: &str, more: Value) {
+    pub(super) fn configure(&self, url: &str, more: Value) {
         let mut config = json!({"enabled": true, "url": url, "allow_private": true});
         for (key, value) in more.as_object().expect("an object") {
             config[key] = value.clone();
@@ -127,21 +127,21 @@ impl Testbed {
     }
 
     /// Sends a test message. Returns its result.
-    pub fn test_webhook(&self) -> Value {
+    pub(super) fn test_webhook(&self) -> Value {
         let (status, body) = self.send("POST", "/alerts/webhook/test", None);
         assert_eq!(status, 200, "{body}");
         body["data"].clone()
     }
 
     /// Returns the entry of a subsystem in `/observer`, after a check now.
-    pub fn observed(&self, subsystem: &str) -> Option<Value> {
+    pub(super) fn observed(&self, subsystem: &str) -> Option<Value> {
         self.runtime.block_on(self.open().check());
         let all = self.get("/observer");
         all.as_array().into_iter().flatten().find(|entry| entry["subsystem"] == subsystem).cloned()
     }
 
     /// Returns the value of a metric without labels.
-    pub fn metric(&self, name: &str) -> Option<f64> {
+    pub(super) fn metric(&self, name: &str) -> Option<f64> {
         let request = Request::get("/metrics").header("host", "127.0.0.1").body(Body::empty());
         let text = self.runtime.block_on(async {
             let response = dispatch::answer(self.api.clone(), request.expect("a request"), None).await;
@@ -153,7 +153,7 @@ impl Testbed {
 }
 
 /// Waits until the receiver has got this number of requests, and returns them.
-pub fn received(receiver: &WebhookReceiver, count: usize) -> Vec<Recorded> {
+pub(super) fn received(receiver: &WebhookReceiver, count: usize) -> Vec<Recorded> {
     wait_ok(SOON, &format!("{count} deliveries"), || {
         let requests = receiver.requests();
         anyhow::ensure!(requests.len() == count, "{} requests: {requests:?}", requests.len());
@@ -163,7 +163,7 @@ pub fn received(receiver: &WebhookReceiver, count: usize) -> Vec<Recorded> {
 }
 
 /// Waits until nothing waits for a receiver any more.
-pub fn idle(testbed: &Testbed) {
+pub(super) fn idle(testbed: &Testbed) {
     wait_for(SOON, "an empty outbox", || {
         testbed.open().store.notification_outbox().is_ok_and(|outbox| outbox.is_empty())
     })

@@ -21,14 +21,14 @@ const HELD: usize = 40;
 const LONGEST: usize = 4096;
 
 /// An attack that continues until it is dropped.
-pub struct Attack {
+pub(super) struct Attack {
     pub sent: Arc<AtomicU64>,
     ending: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Attack {
-    pub fn udp(host: &Host, resolver: IpAddr, seed: u64) -> Attack {
+    pub(super) fn udp(host: &Host, resolver: IpAddr, seed: u64) -> Attack {
         let any: SocketAddr =
             if resolver.is_ipv6() { ([0u16; 8], 0).into() } else { ([0, 0, 0, 0], 0).into() };
         let socket = host.namespace.within(|| UdpSocket::bind(any)).expect("a socket");
@@ -45,7 +45,7 @@ impl Attack {
         })
     }
 
-    pub fn tcp(host: &Host, resolver: IpAddr, seed: u64) -> Attack {
+    pub(super) fn tcp(host: &Host, resolver: IpAddr, seed: u64) -> Attack {
         let entrance = host.namespace.entrance();
         let mut held: Vec<TcpStream> = Vec::new();
         Attack::start(seed, move |messages| {

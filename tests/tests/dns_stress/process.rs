@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Size {
+pub(super) struct Size {
     /// Resident memory in bytes.
     pub memory: u64,
     /// Open descriptors, except those of the query log, whose number depends on its size limit.
@@ -16,7 +16,7 @@ pub struct Size {
 }
 
 impl Size {
-    pub fn of(pid: u32) -> Result<Size> {
+    pub(super) fn of(pid: u32) -> Result<Size> {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).context("status")?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
         let kilobytes: u64 = line.trim().trim_end_matches("kB").trim().parse().context("VmRSS")?;
@@ -32,7 +32,7 @@ impl Size {
     }
 
     /// Returns the maximum of each field.
-    pub fn max(self, other: Size) -> Size {
+    pub(super) fn max(self, other: Size) -> Size {
         Size {
             memory: self.memory.max(other.memory),
             descriptors: self.descriptors.max(other.descriptors),

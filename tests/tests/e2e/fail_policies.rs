@@ -19,11 +19,11 @@ use crate::e2e::paths::path;
 use crate::e2e::{FAMILIES, SOON};
 
 /// Timeout of a request that is repeated or blocked: far longer than a working path needs.
-pub const TIMEOUT: Duration = Duration::from_millis(500);
+pub(super) const TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Returns the timeout of a request with this expected answer. One that is answered once may take longer on a busy
 /// machine; only a blocked one waits to the end.
-pub fn timeout_for(expected: Option<IpAddr>) -> Duration {
+pub(super) fn timeout_for(expected: Option<IpAddr>) -> Duration {
     match expected {
         Some(_) => traffic::TIMEOUT,
         None => TIMEOUT,
@@ -31,16 +31,16 @@ pub fn timeout_for(expected: Option<IpAddr>) -> Duration {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FailPolicy {
+pub(super) enum FailPolicy {
     Closed,
     Degraded,
     Open,
 }
 
 impl FailPolicy {
-    pub const ALL: [FailPolicy; 3] = [Self::Closed, Self::Degraded, Self::Open];
+    pub(super) const ALL: [FailPolicy; 3] = [Self::Closed, Self::Degraded, Self::Open];
 
-    pub fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::Closed => "fail-closed",
             Self::Degraded => "fail-degraded",
@@ -49,7 +49,7 @@ impl FailPolicy {
     }
 
     /// Returns the destination that its policy matches; TCP and UDP are answered there.
-    pub fn destination(self, ipv6: bool) -> SocketAddr {
+    pub(super) fn destination(self, ipv6: bool) -> SocketAddr {
         match self {
             Self::Closed => (server(ipv6), HTTP).into(),
             Self::Degraded => (other_server(ipv6), HTTP).into(),
@@ -59,7 +59,7 @@ impl FailPolicy {
 }
 
 /// A cause, its effect on the hop, and its start and end.
-pub struct Row<S: Site> {
+pub(super) struct Row<S: Site> {
     pub cause: &'static str,
     pub effect: S::Effect,
     pub apply: fn(&mut S),
@@ -67,7 +67,7 @@ pub struct Row<S: Site> {
 }
 
 /// A network with one kind of hop and the three policies over it.
-pub trait Site: Sized {
+pub(super) trait Site: Sized {
     type Effect: Copy + Debug;
 
     fn testbed(&self) -> &Testbed;
@@ -103,7 +103,7 @@ pub trait Site: Sized {
 }
 
 /// Stores the three policies over these hops.
-pub fn store_policies(testbed: &Testbed, hops: &[(&str, &str)]) {
+pub(super) fn store_policies(testbed: &Testbed, hops: &[(&str, &str)]) {
     for (n, fail_policy) in (20u32..).zip(FailPolicy::ALL) {
         let to = FAMILIES.map(|ipv6| fail_policy.destination(ipv6).to_string()).join(",");
         let more = json!({"fail_policy": fail_policy.name(), "priority": n});
@@ -112,7 +112,7 @@ pub fn store_policies(testbed: &Testbed, hops: &[(&str, &str)]) {
 }
 
 /// Waits until the gateway reports the expected states of the policies without the hop, and the kernel has the plan.
-pub fn wait_until_gone(testbed: &Testbed, degraded: bool, cause: &str) {
+pub(super) fn wait_until_gone(testbed: &Testbed, degraded: bool, cause: &str) {
     let expected = ["blocked", if degraded { "degraded" } else { "blocked" }, "fallback"];
     wait_ok(SOON, &format!("the policies to notice: {cause}"), || {
         let policies = testbed.api().get("/routing/policies")?;
@@ -130,12 +130,12 @@ pub fn wait_until_gone(testbed: &Testbed, degraded: bool, cause: &str) {
 
 /// Waits until the kernel has the plan. The API reports a state earlier than the kernel; the response of this call
 /// comes afterwards.
-pub fn carry_out(testbed: &Testbed) {
+pub(super) fn carry_out(testbed: &Testbed) {
     testbed.api().act("/enforce/reconcile").expect("reconciled");
 }
 
 /// Waits for the last packets of a direct connection, so that they do not count for the next cell.
-pub fn let_it_end(testbed: &Testbed) {
+pub(super) fn let_it_end(testbed: &Testbed) {
     let leaked = || testbed.network.tap.counts().leaked.total();
     let mut last = (leaked(), Instant::now());
     wait_for(SOON, "a connection to end", || {
@@ -149,7 +149,7 @@ pub fn let_it_end(testbed: &Testbed) {
 }
 
 /// Asserts that packets of the cell's family left directly if permitted, and none of the other family.
-pub fn assert_leaks(counts: &Counts, ipv6: bool, direct: bool, cell: &str) {
+pub(super) fn assert_leaks(counts: &Counts, ipv6: bool, direct: bool, cell: &str) {
     let (leaked, other) = match ipv6 {
         true => (counts.leaked.v6, counts.leaked.v4),
         false => (counts.leaked.v4, counts.leaked.v6),

@@ -19,7 +19,7 @@ use crate::e2e::{
 };
 
 /// Returns a tunnel object whose health is probed every second.
-pub fn probed(exit: &Exit, name: &str, kind: &str, target: &str) -> Value {
+pub(super) fn probed(exit: &Exit, name: &str, kind: &str, target: &str) -> Value {
     let mut tunnel = exit.tunnel(name);
     tunnel["health_check"] =
         json!({"type": kind, "target": target, "interval_sec": 1, "timeout_sec": 1, "fail": 2, "success": 2});
@@ -27,7 +27,7 @@ pub fn probed(exit: &Exit, name: &str, kind: &str, target: &str) -> Value {
 }
 
 /// Makes the exit stop or resume forwarding. It keeps answering handshakes.
-pub fn forwards(exit: &Exit, yes: bool) {
+pub(super) fn forwards(exit: &Exit, yes: bool) {
     exit.namespace.sysctl("net.ipv4.ip_forward", if yes { "1" } else { "0" }).expect("exit");
     exit.namespace.sysctl("net.ipv6.conf.all.forwarding", if yes { "1" } else { "0" }).expect("exit");
 }

@@ -47,7 +47,7 @@ impl Bound {
 }
 
 /// Returns the openvpn processes of this scene's daemon, including those of an earlier instance.
-pub fn processes(testbed: &Testbed) -> Vec<i32> {
+pub(super) fn processes(testbed: &Testbed) -> Vec<i32> {
     let folder = testbed.daemon.state_directory().with_file_name("run").join("openvpn");
     let entries = fs::read_dir("/proc").expect("/proc").flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());

@@ -17,7 +17,7 @@ use crate::e2e::{
 };
 
 /// Returns a policy whose hops are given with their types.
-pub fn path(name: &str, source: (&str, &str), hops: &[(&str, &str)], more: Value) -> Value {
+pub(super) fn path(name: &str, source: (&str, &str), hops: &[(&str, &str)], more: Value) -> Value {
     let mut path = policy(name, 10, source, &[]);
     path["hops"] = hops.iter().map(|(kind, target)| json!({"type": kind, "target": target})).collect();
     path.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());

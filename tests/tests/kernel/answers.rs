@@ -18,21 +18,21 @@ use ipnet::IpNet;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
-pub const SENT_BACK: i32 = 7;
-pub const GOES_ON: i32 = -1;
-pub const EPOCH: u64 = 3;
-pub const SECOND: u64 = 1_000_000_000;
+pub(super) const SENT_BACK: i32 = 7;
+pub(super) const GOES_ON: i32 = -1;
+pub(super) const EPOCH: u64 = 3;
+pub(super) const SECOND: u64 = 1_000_000_000;
 const CLIENT: [u8; 6] = [2, 0, 0, 0, 0, 1];
 
 /// Addresses and ports of a query.
 #[derive(Clone, Copy, Debug)]
-pub struct Ends {
+pub(super) struct Ends {
     pub client: IpAddr,
     pub server: IpAddr,
 }
 
 impl Ends {
-    pub fn new(ipv6: bool, client: u8) -> Ends {
+    pub(super) fn new(ipv6: bool, client: u8) -> Ends {
         let address = |last: u8| match ipv6 {
             true => IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, u16::from(last)]),
             false => IpAddr::from([192, 168, 10, last]),
@@ -41,12 +41,12 @@ impl Ends {
     }
 
     /// Returns the client as the programs see it.
-    pub fn host(self) -> Host {
+    pub(super) fn host(self) -> Host {
         Host { address: self.client, ingress: Some(Ingress { mac: CLIENT, interface: 1, vlan: 0 }) }
     }
 
     /// Returns a frame with a datagram whose checksum is valid.
-    pub fn frame(self, message: &[u8]) -> Vec<u8> {
+    pub(super) fn frame(self, message: &[u8]) -> Vec<u8> {
         let length = u16::try_from(8 + message.len()).expect("short").to_be_bytes();
         let mut udp =
             [&40_001u16.to_be_bytes()[..], &53u16.to_be_bytes(), &length, &[0, 0], message].concat();
@@ -81,7 +81,7 @@ impl Drop for Pins {
     }
 }
 
-pub struct Testbed {
+pub(super) struct Testbed {
     programs: Programs,
     pub dns_cache: KernelDnsCache,
     serial: u64,
@@ -89,7 +89,7 @@ pub struct Testbed {
 }
 
 impl Testbed {
-    pub fn new() -> Testbed {
+    pub(super) fn new() -> Testbed {
         netns::require_root().expect("root");
         let pins = Pins(Prefix::unique().expect("a prefix").pin_directory());
         let mut programs = Programs::load(&pins.0).expect("the programs load");
@@ -111,7 +111,7 @@ impl Testbed {
         value
     }
 
-    pub fn run(&mut self, frame: &[u8]) -> (i32, Vec<u8>) {
+    pub(super) fn run(&mut self, frame: &[u8]) -> (i32, Vec<u8>) {
         let program = self.programs.program("gw_ingress").expect("the program");
         let (run, out) = run_and_read(program, frame, Arrival::default()).expect("a test run");
         (run.action, out)
@@ -124,7 +124,7 @@ impl Testbed {
     }
 }
 
-pub fn now() -> u64 {
+pub(super) fn now() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     time.tv_sec as u64 * SECOND + time.tv_nsec as u64
 }
@@ -159,7 +159,7 @@ fn answer(question: &[u8], label: &str, ttls: &[u32]) -> Vec<u8> {
 }
 
 /// Returns the message of a frame after checks of its checksums, addresses and ports.
-pub fn read(frame: &[u8], ends: Ends) -> Vec<u8> {
+pub(super) fn read(frame: &[u8], ends: Ends) -> Vec<u8> {
     let ip = 14;
     let ipv6 = ends.client.is_ipv6();
     let (header, pseudo) = match ipv6 {

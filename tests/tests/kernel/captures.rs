@@ -3,7 +3,7 @@
 
 mod read;
 
-pub use read::files;
+pub(super) use read::files;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};

@@ -1,8 +1,8 @@
 //! Differential test: generated packets under generated plans, decided by `verdict` in userspace over the plan and by
 //! the loaded program over the maps. Both must agree in every case.
 
-pub mod packets;
-pub mod plans;
+pub(crate) mod packets;
+pub(crate) mod plans;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -53,7 +53,7 @@ struct Memory {
     resolved: BTreeMap<(ClientKey, Address), Vec<Name>>,
 }
 
-pub struct Pins(pub std::path::PathBuf);
+pub(crate) struct Pins(pub std::path::PathBuf);
 
 impl Drop for Pins {
     fn drop(&mut self) {
@@ -179,7 +179,7 @@ fn the_program_decides_as_the_function_does() {
 }
 
 /// Runs the function and the program on a packet. Returns the verdict, and the packet as it was read.
-pub fn compare(
+pub(crate) fn compare(
     programs: &mut Programs,
     environment: &PlanMaps<'_>,
     packet: &[u8],

@@ -17,10 +17,10 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use super::answers::{EPOCH, Ends, GOES_ON, SECOND, SENT_BACK, Testbed, now, read};
 
 const KEY: NameKey = NameKey::new(0x5eed);
-pub const SERIAL: u64 = 8;
+pub(super) const SERIAL: u64 = 8;
 /// Kinds of the names below.
-pub const ADS: FilterKind = FilterKind(2);
-pub const EXACT: FilterKind = FilterKind(9);
+pub(super) const ADS: FilterKind = FilterKind(2);
+pub(super) const EXACT: FilterKind = FilterKind(9);
 
 fn wire(name: &str) -> Vec<u8> {
     let mut wire = Vec::new();
@@ -32,16 +32,16 @@ fn wire(name: &str) -> Vec<u8> {
     wire
 }
 
-pub fn certain(name: &str, itself: u32, below: u32) -> CertainName {
+pub(super) fn certain(name: &str, itself: u32, below: u32) -> CertainName {
     CertainName { hash: KEY.hash(&wire(name)), itself, below }
 }
 
-pub fn table(names: &[CertainName], serial: u64) -> Vec<FilterBucket> {
+pub(super) fn table(names: &[CertainName], serial: u64) -> Vec<FilterBucket> {
     table::build(|| names.iter().copied(), &KEY, serial)
 }
 
 /// Returns an answer whose bytes show its index. Its length has any parity.
-pub fn answer(kind: FilterKind, variant: u32) -> (u32, FilterAnswer) {
+pub(super) fn answer(kind: FilterKind, variant: u32) -> (u32, FilterAnswer) {
     let index = answer_index(SERIAL, kind, variant);
     let length = (index % 60) as u16;
     let mut tail = [0; FILTER_TAIL];
@@ -78,13 +78,13 @@ fn client_key(ends: Ends) -> FilterClientKey {
     FilterClientKey { client: ends.client.into(), server: ends.server.into(), interface: 1, host, _pad: 0 }
 }
 
-pub fn client() -> FilterClient {
+pub(super) fn client() -> FilterClient {
     let until = now() + 600 * SECOND;
     FilterClient { epoch: EPOCH, until, serial: SERIAL, kinds: ADS.bit() | EXACT.bit(), budget: u32::MAX }
 }
 
 /// Returns a query. `edns`: the flags of its OPT record, and whether it has a cookie.
-pub fn query(name: &str, qtype: u16, flags: u16, edns: Option<(u16, bool)>) -> Vec<u8> {
+pub(super) fn query(name: &str, qtype: u16, flags: u16, edns: Option<(u16, bool)>) -> Vec<u8> {
     let mut message = vec![7, 9];
     message.extend_from_slice(&flags.to_be_bytes());
     message.extend_from_slice(&[0, 1, 0, 0, 0, 0, 0, u8::from(edns.is_some())]);
@@ -104,7 +104,7 @@ pub fn query(name: &str, qtype: u16, flags: u16, edns: Option<(u16, bool)>) -> V
 }
 
 /// Returns the message that answers a query.
-pub fn reply(query: &[u8], name: &str, kind: FilterKind, variant: u32) -> Vec<u8> {
+pub(super) fn reply(query: &[u8], name: &str, kind: FilterKind, variant: u32) -> Vec<u8> {
     let (_, answer) = answer(kind, variant);
     let mut reply = query[..12 + wire(name).len() + 4].to_vec();
     let copied = [query[2] & 1, query[3] & 0x10];

@@ -10,18 +10,18 @@ use proptest::prelude::*;
 use crate::kernel::differential::{Pins, packets, plans};
 
 /// A window that the clock does not reach, so that none begins during a test.
-pub const WINDOW: u32 = u32::MAX;
+pub(super) const WINDOW: u32 = u32::MAX;
 /// The only interface of the tests.
-pub const INTERFACE: u32 = 1;
+pub(super) const INTERFACE: u32 = 1;
 
 /// Returns counts of a budget: none, or nearly all of it.
-pub fn new_flows() -> impl Strategy<Value = NewFlows> {
+pub(super) fn new_flows() -> impl Strategy<Value = NewFlows> {
     let count = prop_oneof![2 => Just(0u32), 1 => FLOW_BUDGET - 12..=FLOW_BUDGET + 1];
     (count, any::<bool>()).prop_map(|(count, exceeded_before)| NewFlows::new(WINDOW, count, exceeded_before))
 }
 
 /// Sets the count of a budget in [`WINDOW`].
-pub fn set_budget(programs: &mut Programs, index: u32, flows: NewFlows) {
+pub(super) fn set_budget(programs: &mut Programs, index: u32, flows: NewFlows) {
     programs.maps.new_flows.set(index, flows).expect("a budget");
 }
 

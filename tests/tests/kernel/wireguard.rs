@@ -2,7 +2,7 @@
 //! change.
 
 mod foreign;
-pub mod testbed;
+pub(crate) mod testbed;
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};

@@ -20,11 +20,11 @@ use serde_json::json;
 
 pub(super) use crate::nothing_past::{assert_nothing_left as assert_nothing_leaked, assert_the_tap_sees};
 
-pub const FAMILIES: [bool; 2] = [false, true];
+pub(super) const FAMILIES: [bool; 2] = [false, true];
 /// Timeout of a connection that has to fail.
 const BLOCKED: Duration = Duration::from_millis(700);
 /// Timeout of a repair on a busy machine.
-pub const SOON: Duration = Duration::from_secs(15);
+pub(super) const SOON: Duration = Duration::from_secs(15);
 /// Port of a service of the gateway's host that listens on all addresses.
 const SERVICE: u16 = 9470;
 const UNLISTED_V4: [u8; 4] = [203, 0, 115, 2];
@@ -287,7 +287,7 @@ fn a_lan_interface_that_comes_goes_and_changes_its_name_leaks_nothing() {
 }
 
 /// Binds the laptop to exit A and verifies the tap.
-pub fn bind_laptop(testbed: &Testbed) {
+pub(super) fn bind_laptop(testbed: &Testbed) {
     let network = &testbed.network;
     let laptop = testbed.device(&network.laptop).expect("device");
     testbed.tunnel("wg-a", &network.exit_a).expect("tunnel");
@@ -297,7 +297,7 @@ pub fn bind_laptop(testbed: &Testbed) {
 }
 
 /// Returns the ids of the programs at a hook in their order.
-pub fn programs(namespace: &Namespace, interface: &str, ingress: bool) -> Vec<u32> {
+pub(super) fn programs(namespace: &Namespace, interface: &str, ingress: bool) -> Vec<u32> {
     let kind = if ingress { TcAttachType::Ingress } else { TcAttachType::Egress };
     let query = || SchedClassifier::query_tcx(interface, kind);
     let listed = namespace.within(query).map(|(_, programs)| programs).unwrap_or_default();
@@ -305,7 +305,7 @@ pub fn programs(namespace: &Namespace, interface: &str, ingress: bool) -> Vec<u3
 }
 
 /// Waits until rules, table, programs and pins exist.
-pub fn wait_until_whole(testbed: &Testbed) {
+pub(super) fn wait_until_whole(testbed: &Testbed) {
     let gateway = &testbed.network.gateway;
     wait_ok(SOON, "everything to be restored", || {
         let rules = gateway.run("ip", &["-6", "rule"])?;
@@ -342,7 +342,7 @@ fn stop(testbed: &Testbed) -> Pid {
     Pid::from_raw(pid)
 }
 
-pub fn wait_until_through(host: &Host, exit: &Exit) {
+pub(super) fn wait_until_through(host: &Host, exit: &Exit) {
     for ipv6 in FAMILIES {
         wait_ok(SOON, &format!("{} to get through {}", host.name, exit.place.label), || {
             let answer = ask(host, (server(ipv6), HTTP).into(), BLOCKED);

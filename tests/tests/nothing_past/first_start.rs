@@ -24,14 +24,14 @@ const SOON: Duration = Duration::from_secs(20);
 const META: redb::TableDefinition<'static, &str, u64> = redb::TableDefinition::new("meta");
 
 /// Returns a laptop bound to exit A and a tv that may leave directly.
-pub fn bound_scene() -> Testbed {
+pub(super) fn bound_scene() -> Testbed {
     let testbed = Testbed::start().expect("scene");
     bind(&testbed);
     testbed
 }
 
 /// Binds the laptop of a running gateway to exit A.
-pub fn bind(testbed: &Testbed) {
+pub(super) fn bind(testbed: &Testbed) {
     let network = &testbed.network;
     let laptop = testbed.device(&network.laptop).expect("device");
     testbed.tunnel("wg-a", &network.exit_a).expect("tunnel");
@@ -50,21 +50,21 @@ fn assert_the_tap_sees(testbed: &Testbed) {
     testbed.network.tap.reset();
 }
 
-pub fn assert_direct(host: &Host) {
+pub(super) fn assert_direct(host: &Host) {
     for ipv6 in FAMILIES {
         let answer = ask_server(host, server(ipv6));
         assert_eq!(answer.seen(), Some(wan(ipv6)), "{} at the server: {answer}", host.name);
     }
 }
 
-pub fn assert_blocked(host: &Host, case: &str) {
+pub(super) fn assert_blocked(host: &Host, case: &str) {
     for ipv6 in FAMILIES {
         let answer = ask(host, (server(ipv6), HTTP).into(), BLOCKED);
         assert_eq!(answer.seen(), None, "{case}: {} reached the server as {answer}", host.name);
     }
 }
 
-pub fn wait_until_through(host: &Host, exit: &Exit) {
+pub(super) fn wait_until_through(host: &Host, exit: &Exit) {
     for ipv6 in FAMILIES {
         wait_ok(SOON, &format!("{} to get through {}", host.name, exit.place.label), || {
             let answer = ask(host, (server(ipv6), HTTP).into(), BLOCKED);
@@ -75,7 +75,7 @@ pub fn wait_until_through(host: &Host, exit: &Exit) {
     }
 }
 
-pub fn assert_nothing_leaked(testbed: &Testbed, case: &str) {
+pub(super) fn assert_nothing_leaked(testbed: &Testbed, case: &str) {
     testbed.network.settle().expect("silence on the LAN");
     let counts = testbed.network.tap.counts();
     assert!(counts.is_clean(), "{case}: {counts}");
@@ -83,7 +83,7 @@ pub fn assert_nothing_leaked(testbed: &Testbed, case: &str) {
 
 /// Simulates a reboot: removes programs, rules, routes and tables as the kernel does, then runs the commands before the
 /// daemon. The host forwards and masquerades by itself: the worst case for an unprotected interval.
-pub fn reboot(testbed: &Testbed) {
+pub(super) fn reboot(testbed: &Testbed) {
     let gateway = &testbed.network.gateway;
     remove_pins(testbed.daemon.pin_directory());
     gateway.nft("flush ruleset\n").expect("rule set flushed");

@@ -15,10 +15,10 @@ use crate::nothing_past::first_start::{assert_nothing_leaked, bind, wait_until_t
 const SOON: Duration = Duration::from_secs(20);
 
 /// A small file system in memory.
-pub struct SmallDisk(PathBuf);
+pub(super) struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    pub fn mount(at: &Path) -> SmallDisk {
+    pub(super) fn mount(at: &Path) -> SmallDisk {
         fs::create_dir_all(at).expect("mount point");
         let done = Command::new("mount").args(["-t", "tmpfs", "-o", "size=64m", "tmpfs"]).arg(at).status();
         assert!(done.expect("mount").success(), "cannot mount a tmpfs");
@@ -39,14 +39,14 @@ impl SmallDisk {
     }
 
     /// Fills the disk except for this many bytes.
-    pub fn fill_but(&self, bytes: u64) {
+    pub(super) fn fill_but(&self, bytes: u64) {
         self.fill();
         let file = File::options().write(true).open(self.filler()).expect("filler");
         let length = file.metadata().expect("length").len();
         file.set_len(length - bytes).expect("shortened");
     }
 
-    pub fn free(&self) {
+    pub(super) fn free(&self) {
         fs::remove_file(self.filler()).expect("removed");
     }
 

@@ -17,7 +17,7 @@ use crate::nothing_past::doors::wait_until_whole;
 use crate::nothing_past::{FAMILIES, SOON, assert_nothing_left, assert_the_tap_sees};
 
 /// MAC address of the gateway on the LAN.
-pub const GATEWAY: [u8; 6] = [2, 0, 0, 0x10, 0, 1];
+pub(super) const GATEWAY: [u8; 6] = [2, 0, 0, 0x10, 0, 1];
 
 /// Returns a public address of no test host: an answer to it would leave by the uplink.
 fn foreign(ipv6: bool) -> IpAddr {
@@ -49,7 +49,7 @@ fn provocations(source: IpAddr, destination: IpAddr) -> Vec<Forged> {
 }
 
 /// Returns the counter `spoofed`.
-pub fn spoofed(testbed: &Testbed) -> u64 {
+pub(super) fn spoofed(testbed: &Testbed) -> u64 {
     let metrics =
         testbed.network.gateway.run("curl", &["-s", "http://127.0.0.1:8080/metrics"]).expect("metrics");
     let line = metrics.lines().find(|line| line.contains("packets_total{") && line.contains("\"spoofed\""));

@@ -15,7 +15,7 @@ const SOON: std::time::Duration = std::time::Duration::from_secs(45);
 const VISITED: &str = "secret-visits";
 const LISTED: &str = "a-domain-of-a-list";
 
-pub fn is_in(folder: &Path, text: &str) -> bool {
+pub(super) fn is_in(folder: &Path, text: &str) -> bool {
     fs::read_dir(folder).expect("folder").flatten().any(|entry| match entry.path() {
         path if path.is_dir() => is_in(&path, text),
         path => {

@@ -10,7 +10,7 @@ use crate::openapi::seeds;
 use crate::openapi::server::Server;
 
 /// Returns the document of the API without the endpoints that are tested elsewhere.
-pub fn with_examples(server: &Server, elsewhere: &[(&str, &str)]) -> Value {
+pub(super) fn with_examples(server: &Server, elsewhere: &[(&str, &str)]) -> Value {
     let table = endpoints::table();
     let mut document = openapi::document(&table);
     let mut paths = Map::new();
@@ -49,7 +49,7 @@ fn exemplify(server: &Server, endpoint: &Endpoint, operation: &mut Value) {
 
 /// Returns the configuration. Endpoints that are not implemented may answer 501. A scenario is a sequence of requests
 /// that use earlier results.
-pub fn configuration(table: &Table) -> String {
+pub(super) fn configuration(table: &Table) -> String {
     let mut text = String::from("[phases.stateful]\ngeneration.max-examples = 40\n");
     for endpoint in table.endpoints().iter().filter(|endpoint| endpoint.needs().is_some()) {
         let path =

@@ -11,7 +11,7 @@ use crate::openapi::server::{ASSET, FILE, Server};
 
 /// Parameters and body of a request.
 #[derive(Default)]
-pub struct Seed {
+pub(super) struct Seed {
     pub parameters: Vec<(&'static str, String)>,
     pub body: Option<Value>,
 }
@@ -26,7 +26,7 @@ fn number() -> u8 {
 
 /// Returns a request that succeeds, after it created the prerequisites. Returns `None` if the endpoint needs neither
 /// parameters nor a body.
-pub fn of(server: &Server, row: &Endpoint) -> Option<Seed> {
+pub(super) fn of(server: &Server, row: &Endpoint) -> Option<Seed> {
     let placeholder = gateway_api::table::placeholders(row.path).next();
     let body = body(server, row);
     if placeholder.is_none() {

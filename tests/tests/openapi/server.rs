@@ -23,9 +23,9 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
 /// Number of responses by operation and status.
-pub type StatusCounts = BTreeMap<String, BTreeMap<u16, usize>>;
+pub(super) type StatusCounts = BTreeMap<String, BTreeMap<u16, usize>>;
 
-pub struct Server {
+pub(super) struct Server {
     runtime: Runtime,
     api: Arc<Api>,
     address: SocketAddr,
@@ -35,8 +35,8 @@ pub struct Server {
 }
 
 /// Names in the dashboard that [`seeds`](super::seeds) asks for.
-pub const ASSET: &str = "index-B1_x-9.css";
-pub const FILE: &str = "logo.svg";
+pub(super) const ASSET: &str = "index-B1_x-9.css";
+pub(super) const FILE: &str = "logo.svg";
 
 static PAGES: &[File] = &[
     File::uncompressed("/docs.html", HTML, "d0c5", b"<!doctype html><title>Documentation</title>"),
@@ -46,7 +46,7 @@ static PAGES: &[File] = &[
 ];
 
 impl Server {
-    pub fn start() -> Server {
+    pub(super) fn start() -> Server {
         let folder = tempfile::tempdir().expect("a folder");
         let runtime = Runtime::new().expect("a runtime");
         let gateway = Gateway::detached(folder.path()).expect("a fresh store opens");
@@ -66,16 +66,16 @@ impl Server {
         Server { runtime, api, address, seen, _stop: stop, _folder: folder }
     }
 
-    pub fn origin(&self) -> String {
+    pub(super) fn origin(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    pub fn seen(&self) -> StatusCounts {
+    pub(super) fn seen(&self) -> StatusCounts {
         self.seen.lock().expect("nobody panicked").clone()
     }
 
     /// Makes the gateway observe a host, and returns its id.
-    pub fn observe_host(&self, number: u8) -> String {
+    pub(super) fn observe_host(&self, number: u8) -> String {
         let Gateway::Open(open) = &self.api.gateway else { panic!("the store is open") };
         let inventory = &open.handles.get::<HostInventory>();
         let mac = MacAddr([2, 0, 0, 0, 1, number]);
@@ -91,7 +91,7 @@ impl Server {
     }
 
     /// Raises an alert, and returns its id.
-    pub fn raise_alert(&self, number: u8) -> String {
+    pub(super) fn raise_alert(&self, number: u8) -> String {
         let Gateway::Open(open) = &self.api.gateway else { panic!("the store is open") };
         let subject = format!("wan{number}");
         open.active_alerts.raise(AlertKind::WanFailover, &subject, "it is offline".into());
@@ -101,7 +101,7 @@ impl Server {
     }
 
     /// Calls the API in process without counting. Returns `data` of the response, which must be a success.
-    pub fn call(&self, method: &str, path: &str, body: Option<&Value>) -> Value {
+    pub(super) fn call(&self, method: &str, path: &str, body: Option<&Value>) -> Value {
         let request = http::Request::builder()
             .method(method)
             .uri(format!("/api/v1{path}"))

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::soak::Site;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deed {
+pub(crate) enum Deed {
     Down,
     Up,
     Disable,
@@ -23,7 +23,7 @@ pub enum Deed {
 }
 
 impl Deed {
-    pub const ALL: [Deed; 11] = [
+    pub(crate) const ALL: [Deed; 11] = [
         Deed::Down,
         Deed::Up,
         Deed::Disable,
@@ -39,21 +39,21 @@ impl Deed {
 }
 
 /// Marsaglia's xorshift: the same seed gives the same faults.
-pub struct Random(u64);
+pub(super) struct Random(u64);
 
 impl Random {
-    pub fn new(seed: u64) -> Self {
+    pub(super) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    pub fn below(&mut self, limit: usize) -> usize {
+    pub(super) fn below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         (self.0 >> 33) as usize % limit
     }
 
-    pub fn pick<T: Copy, const N: usize>(&mut self, all: [T; N]) -> T {
+    pub(super) fn pick<T: Copy, const N: usize>(&mut self, all: [T; N]) -> T {
         all[self.below(N)]
     }
 }
@@ -67,7 +67,7 @@ impl Site {
     }
 
     /// Applies a fault to a tunnel. Skips a fault that is not possible now.
-    pub fn do_it(&mut self, deed: Deed, number: usize) {
+    pub(crate) fn do_it(&mut self, deed: Deed, number: usize) {
         let object = self.object(number);
         let place = object.as_ref().and_then(|object| Some(format!("/tunnels/{}", object["id"].as_str()?)));
         let interface = object.as_ref().and_then(|object| object["interface"].as_str().map(str::to_owned));
@@ -111,7 +111,7 @@ impl Site {
     }
 
     /// Repairs the faults of hops.
-    pub fn mend(&mut self) {
+    pub(crate) fn mend(&mut self) {
         // Exits that were not killed are restarted as well.
         for exit in [&self.testbed.network.exit_a, &self.testbed.network.exit_b] {
             let _ = exit.kill9();

@@ -8,7 +8,7 @@ use anyhow::{Result, ensure};
 use gateway_tests::testbed::Testbed;
 
 #[derive(Debug, PartialEq, Eq)]
-pub struct Inventory {
+pub(super) struct Inventory {
     /// Number of occurrences of each line in each list.
     lists: BTreeMap<&'static str, BTreeMap<String, usize>>,
     /// Counts by kind of resource.
@@ -16,7 +16,7 @@ pub struct Inventory {
 }
 
 impl Inventory {
-    pub fn take(testbed: &Testbed) -> Self {
+    pub(super) fn take(testbed: &Testbed) -> Self {
         let gateway = &testbed.network.gateway;
         let said = |program: &str, arguments: &[&str]| -> Vec<String> {
             // iproute2 fails on a table without routes.
@@ -58,7 +58,7 @@ impl Inventory {
     }
 
     /// Fails if anything is missing or was added.
-    pub fn compare(&self, now: &Self) -> Result<()> {
+    pub(super) fn compare(&self, now: &Self) -> Result<()> {
         for (what, before) in &self.lists {
             let now = &now.lists[what];
             let unlike = |one: &BTreeMap<String, usize>, other: &BTreeMap<String, usize>| -> Vec<String> {
@@ -76,7 +76,7 @@ impl Inventory {
     }
 
     /// Asserts that nothing of any tunnel exists.
-    pub fn without_tunnels(&self) -> Result<()> {
+    pub(super) fn without_tunnels(&self) -> Result<()> {
         let of_tunnel = |line: &&String| line.contains("wg-") || line.contains("ov-");
         for (what, list) in &self.lists {
             let left: Vec<_> = list.keys().filter(of_tunnel).collect();

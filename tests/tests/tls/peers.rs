@@ -19,21 +19,21 @@ use serde_json::Value;
 
 use crate::tls::SOON;
 
-pub type Stream = StreamOwned<ClientConnection, TcpStream>;
+pub(super) type Stream = StreamOwned<ClientConnection, TcpStream>;
 
-pub fn connect(address: SocketAddr) -> TcpStream {
+pub(super) fn connect(address: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect_timeout(&address, SOON).expect("a connection");
     stream.set_read_timeout(Some(SOON)).expect("a time limit");
     stream
 }
 
 /// A client that offers only hybrid post-quantum key exchange.
-pub fn hybrid(authority: &Path) -> Arc<ClientConfig> {
+pub(super) fn hybrid(authority: &Path) -> Arc<ClientConfig> {
     client(authority, vec![kx_group::X25519MLKEM768])
 }
 
 /// A client without post-quantum key exchange.
-pub fn classic(authority: &Path) -> Arc<ClientConfig> {
+pub(super) fn classic(authority: &Path) -> Arc<ClientConfig> {
     client(authority, vec![kx_group::X25519])
 }
 
@@ -53,7 +53,7 @@ fn client(authority: &Path, groups: Vec<&'static dyn SupportedKxGroup>) -> Arc<C
 }
 
 /// Returns a session after its handshake.
-pub fn session(address: SocketAddr, config: &Arc<ClientConfig>) -> io::Result<Stream> {
+pub(super) fn session(address: SocketAddr, config: &Arc<ClientConfig>) -> io::Result<Stream> {
     let name = ServerName::try_from("localhost").expect("a name");
     let connection = ClientConnection::new(config.clone(), name).map_err(io::Error::other)?;
     let mut stream = StreamOwned::new(connection, connect(address));
@@ -62,17 +62,17 @@ pub fn session(address: SocketAddr, config: &Arc<ClientConfig>) -> io::Result<St
 }
 
 /// Returns the key-exchange group of a session.
-pub fn group(stream: &Stream) -> NamedGroup {
+pub(super) fn group(stream: &Stream) -> NamedGroup {
     stream.conn.negotiated_key_exchange_group().expect("agreed").name()
 }
 
 /// Returns the certificate that the server presented in a session.
-pub fn shown(stream: &Stream) -> CertificateDer<'static> {
+pub(super) fn shown(stream: &Stream) -> CertificateDer<'static> {
     stream.conn.peer_certificates().expect("certificates")[0].clone().into_owned()
 }
 
 /// Sends one request below the API root.
-pub fn https(
+pub(super) fn https(
     address: SocketAddr,
     config: &Arc<ClientConfig>,
     method: &str,
@@ -86,7 +86,7 @@ pub fn https(
 }
 
 /// Sends one request over a session that stays open. The response must have a length.
-pub fn keep_asking(stream: &mut Stream, path: &str) -> Result<Value> {
+pub(super) fn keep_asking(stream: &mut Stream, path: &str) -> Result<Value> {
     write!(stream, "GET /api/v1{path} HTTP/1.1\r\nHost: localhost\r\n\r\n")?;
     let mut answer = Vec::new();
     let mut byte = [0];
@@ -102,7 +102,7 @@ pub fn keep_asking(stream: &mut Stream, path: &str) -> Result<Value> {
 }
 
 /// Runs OpenSSL's client with classic groups only, in any version: performs the handshake and exits.
-pub fn openssl_client(address: SocketAddr, authority: &Path, more: &[&str]) -> Output {
+pub(super) fn openssl_client(address: SocketAddr, authority: &Path, more: &[&str]) -> Output {
     Command::new("openssl")
         .args(["s_client", "-brief", "-verify_return_error", "-groups", "X25519:P-256"])
         .args(["-servername", "localhost", "-connect", &address.to_string(), "-CAfile"])
@@ -114,13 +114,13 @@ pub fn openssl_client(address: SocketAddr, authority: &Path, more: &[&str]) -> O
 }
 
 /// OpenSSL's server with classic groups only.
-pub struct OpensslServer {
+pub(super) struct OpensslServer {
     pub address: SocketAddr,
     _process: Process,
 }
 
 impl OpensslServer {
-    pub fn start(certificate: &Path, key: &Path, more: &[&str]) -> Self {
+    pub(super) fn start(certificate: &Path, key: &Path, more: &[&str]) -> Self {
         // The port is free now. If another process takes it first, the server does not start and the test reports it.
         let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = free.local_addr().expect("an address");
@@ -135,6 +135,6 @@ impl OpensslServer {
     }
 }
 
-pub fn stderr(output: &Output) -> String {
+pub(super) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }

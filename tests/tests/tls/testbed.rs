@@ -19,7 +19,7 @@ use tokio::sync::watch;
 
 use crate::tls::peers::{self, hybrid};
 
-pub struct Testbed {
+pub(super) struct Testbed {
     pub api: Arc<Api>,
     pub address: SocketAddr,
     pub runtime: Runtime,
@@ -30,12 +30,12 @@ pub struct Testbed {
 
 impl Testbed {
     /// Serves TLS with a self-signed certificate.
-    pub fn secure() -> Self {
+    pub(super) fn secure() -> Self {
         Self::with(Limits::default(), |folder| Some(Origin::SelfSigned { folder: folder.join("tls") }))
     }
 
     /// Serves TLS with certificates from `origin` if there are any, else plaintext.
-    pub fn with(limits: Limits, origin: impl FnOnce(&Path) -> Option<Origin>) -> Self {
+    pub(super) fn with(limits: Limits, origin: impl FnOnce(&Path) -> Option<Origin>) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
         let folder = tempfile::tempdir().expect("a folder");
         let gateway = Gateway::detached(folder.path()).expect("a fresh store opens");
@@ -53,33 +53,33 @@ impl Testbed {
         Self { api, address, runtime, stop, serving: Some(serving), folder }
     }
 
-    pub fn tls(&self) -> &Arc<Tls> {
+    pub(super) fn tls(&self) -> &Arc<Tls> {
         &self.api.open().expect("open").tls
     }
 
     /// Returns the path of the self-signed certificate.
-    pub fn authority(&self) -> PathBuf {
+    pub(super) fn authority(&self) -> PathBuf {
         self.folder.path().join("tls/cert.pem")
     }
 
-    pub fn connect(&self) -> TcpStream {
+    pub(super) fn connect(&self) -> TcpStream {
         peers::connect(self.address)
     }
 
     /// Sends a request by a post-quantum client, which every mode serves.
-    pub fn request(&self, method: &str, path: &str, body: Option<&Value>) -> Response {
+    pub(super) fn request(&self, method: &str, path: &str, body: Option<&Value>) -> Response {
         peers::https(self.address, &hybrid(&self.authority()), method, path, body).expect("an answer")
     }
 
     /// Returns `data` of a successful response.
-    pub fn get(&self, path: &str) -> Value {
+    pub(super) fn get(&self, path: &str) -> Value {
         let response = self.request("GET", path, None);
         assert_eq!(response.status, 200, "{path}");
         json_of(&response)["data"].clone()
     }
 
     /// Sets the mode through the API and returns the complete response.
-    pub fn set_mode(&self, mode: PqMode) -> Value {
+    pub(super) fn set_mode(&self, mode: PqMode) -> Value {
         let response = self.request("PUT", "/pq-crypto", Some(&json!({"mode": mode})));
         assert_eq!(response.status, 200, "{}", String::from_utf8_lossy(&response.body));
         let answer = json_of(&response);
@@ -88,6 +88,6 @@ impl Testbed {
     }
 }
 
-pub fn json_of(response: &Response) -> Value {
+pub(super) fn json_of(response: &Response) -> Value {
     serde_json::from_slice(&response.body).expect("JSON")
 }

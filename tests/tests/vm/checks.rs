@@ -11,14 +11,14 @@ const PRELUDE: &str = include_str!("checks.sh");
 
 /// Report of a guest's script.
 #[derive(Debug)]
-pub struct Checks {
+pub(super) struct Checks {
     results: BTreeMap<String, Result<(), String>>,
     output: Output,
 }
 
 impl Checks {
     /// Boots a guest for `script`, which may use the functions of `checks.sh`. Panics unless the script succeeds.
-    pub fn of(script: &str, opts: Opts<'_>) -> Self {
+    pub(super) fn of(script: &str, opts: Opts<'_>) -> Self {
         let image = Vm::prepare().expect("the virtual machine can be prepared");
         // Other suites slow down the emulation, and so the guest's tests.
         let factor = deadline_factor();
@@ -39,14 +39,14 @@ impl Checks {
     }
 
     /// Panics unless the guest's `uname -r`, which the script prints after the word `release`, starts with `prefix`.
-    pub fn assert_release(&self, prefix: &str) {
+    pub(super) fn assert_release(&self, prefix: &str) {
         let release = self.output.stdout.lines().find_map(|line| line.strip_prefix("release "));
         let release = release.expect("the script prints the kernel's release");
         assert!(release.starts_with(prefix), "the guest runs {release}");
     }
 
     /// Prints the results of measurements. Panics if there are none.
-    pub fn print_measured(&self) {
+    pub(super) fn print_measured(&self) {
         let lines: Vec<_> =
             self.output.stdout.lines().filter_map(|line| line.strip_prefix("measured ")).collect();
         assert!(!lines.is_empty(), "nothing was measured in the guest\n{:#?}", self.output);
@@ -54,7 +54,7 @@ impl Checks {
     }
 
     /// Panics unless the check `name` ran and succeeded.
-    pub fn assert_ok(&self, name: &str) {
+    pub(super) fn assert_ok(&self, name: &str) {
         match self.results.get(name) {
             Some(Ok(())) => {}
             Some(Err(said)) => {
@@ -68,6 +68,6 @@ impl Checks {
 
 /// Returns the path of this test program, which the guest can run under the same path. The workspace's binaries of the
 /// same profile are one folder up.
-pub fn this_program() -> PathBuf {
+pub(super) fn this_program() -> PathBuf {
     std::env::current_exe().expect("a running program has a path")
 }

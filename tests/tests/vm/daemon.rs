@@ -367,7 +367,7 @@ pub(super) mod in_guest {
     }
 
     /// Moves an exit into the kernel's WireGuard with the same keys and addresses.
-    pub fn carry_by_kernel(exit: &Exit) {
+    pub(crate) fn carry_by_kernel(exit: &Exit) {
         exit.kill9().expect("the exit in user space ends");
         let namespace = &exit.namespace;
         namespace.ip("link add wg0 type wireguard").expect("kernel WireGuard");
@@ -412,7 +412,7 @@ pub(super) mod in_guest {
         assert!(counts.is_clean(), "{counts}");
     }
 
-    pub fn kind_of_link(testbed: &Testbed, interface: &str) -> String {
+    pub(crate) fn kind_of_link(testbed: &Testbed, interface: &str) -> String {
         let shown =
             testbed.network.gateway.run("ip", &["-j", "-d", "link", "show", "dev", interface]).expect("ip");
         let shown: Value = serde_json::from_str(&shown).expect("JSON");

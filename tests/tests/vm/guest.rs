@@ -7,7 +7,7 @@ use std::mem::size_of_val;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 
 /// Pin path of the program of `a_program_that_drops_is_loaded_and_pinned`.
-pub const PIN: &str = "/sys/fs/bpf/drop_all";
+pub(super) const PIN: &str = "/sys/fs/bpf/drop_all";
 
 const BPF_PROG_LOAD: libc::c_long = 5;
 const BPF_OBJ_PIN: libc::c_long = 6;

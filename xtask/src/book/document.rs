@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Markdown file of the repository.
 #[derive(Debug)]
-pub struct Document {
+pub(super) struct Document {
     /// Path relative to the root of the repository.
     pub path: String,
     pub text: String,
@@ -12,14 +12,14 @@ pub struct Document {
 
 /// Inline link.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Link {
+pub(super) struct Link {
     pub line: usize,
     pub target: String,
 }
 
 /// Fenced block.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Block {
+pub(super) struct Block {
     /// Line of the opening fence.
     pub line: usize,
     pub language: String,
@@ -29,7 +29,7 @@ pub struct Block {
 const FENCE: &str = "```";
 
 impl Document {
-    pub fn at(&self, line: usize, problem: &str) -> String {
+    pub(super) fn at(&self, line: usize, problem: &str) -> String {
         format!("{}:{line}: {problem}", self.path)
     }
 
@@ -47,7 +47,7 @@ impl Document {
         lines
     }
 
-    pub fn blocks(&self) -> Vec<Block> {
+    pub(super) fn blocks(&self) -> Vec<Block> {
         let mut blocks = Vec::new();
         let mut open: Option<Block> = None;
         for (index, line) in self.text.lines().enumerate() {
@@ -69,7 +69,7 @@ impl Document {
         blocks
     }
 
-    pub fn links(&self) -> Vec<Link> {
+    pub(super) fn links(&self) -> Vec<Link> {
         let mut links = Vec::new();
         for (line, text) in self.prose() {
             let text = without_code(text);
@@ -83,7 +83,7 @@ impl Document {
     }
 
     /// Returns the ids of the headings, as mdBook and the usual repository hosts form them.
-    pub fn anchors(&self) -> BTreeSet<String> {
+    pub(super) fn anchors(&self) -> BTreeSet<String> {
         let mut counts = BTreeMap::new();
         let mut anchors = BTreeSet::new();
         for (_, line) in self.prose() {

@@ -19,7 +19,7 @@ const WITHOUT_VERB: [&str; 4] = ["apply", "evaluate", "rollback", "validate"];
 
 /// References of the example checks.
 #[derive(Debug)]
-pub struct Reference {
+pub(super) struct Reference {
     pub openapi: OpenApi,
     /// Command lines of `gateway-ctl` that its tests run.
     pub client: Vec<Vec<String>>,
@@ -37,7 +37,7 @@ struct Request {
     headers: Vec<String>,
 }
 
-pub fn check(document: &Document, reference: &Reference) -> Result<Vec<String>> {
+pub(super) fn check(document: &Document, reference: &Reference) -> Result<Vec<String>> {
     let mut problems = Vec::new();
     let mut files = BTreeMap::new();
     for block in document.blocks().iter().filter(|block| block.language == LANGUAGE) {

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::document::Document;
 
 /// Folder of the pages of the book.
-pub const BOOK: &str = "docs/src/";
+pub(super) const BOOK: &str = "docs/src/";
 
 /// Returns the relative links without a target. `files` are all files of the repository.
-pub fn check(documents: &[Document], files: &BTreeSet<String>) -> Vec<String> {
+pub(super) fn check(documents: &[Document], files: &BTreeSet<String>) -> Vec<String> {
     let anchors: BTreeMap<&str, BTreeSet<String>> =
         documents.iter().map(|document| (document.path.as_str(), document.anchors())).collect();
     let mut problems = Vec::new();
@@ -49,7 +49,7 @@ fn broken(
 }
 
 /// Returns the path of a link's target. An empty path is the document itself.
-pub fn resolve(from: &str, path: &str) -> Option<String> {
+pub(super) fn resolve(from: &str, path: &str) -> Option<String> {
     if path.is_empty() {
         return Some(from.to_owned());
     }

@@ -9,17 +9,17 @@ use crate::paths;
 
 /// OpenAPI document of the API.
 #[derive(Debug)]
-pub struct OpenApi {
+pub(super) struct OpenApi {
     pub document: Value,
 }
 
 /// Operation that an example calls.
 #[derive(Debug)]
-pub struct Operation<'a> {
+pub(super) struct Operation<'a> {
     value: &'a Value,
 }
 
-pub fn load() -> Result<OpenApi> {
+pub(super) fn load() -> Result<OpenApi> {
     let file = paths::root().join("gateway-api/openapi.json");
     let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
     let document = serde_json::from_str(&text).with_context(|| format!("{} is not JSON", file.display()))?;
@@ -28,7 +28,7 @@ pub fn load() -> Result<OpenApi> {
 
 impl OpenApi {
     /// Returns the operation at a path below the server's. An example may have concrete values in the path.
-    pub fn operation(&self, method: &str, path: &str) -> Result<Operation<'_>, String> {
+    pub(super) fn operation(&self, method: &str, path: &str) -> Result<Operation<'_>, String> {
         let paths = self.document["paths"].as_object().into_iter().flatten();
         let found: Vec<_> = paths.filter(|(template, _)| matches(template, path)).collect();
         // Of several matching templates, the one with fewer parameters applies.
@@ -56,13 +56,13 @@ fn matches(template: &str, path: &str) -> bool {
 
 impl Operation<'_> {
     /// Returns true unless the operation documents its query parameters and `name` is not among them.
-    pub fn takes_query(&self, name: &str) -> bool {
+    pub(super) fn takes_query(&self, name: &str) -> bool {
         let parameters = self.value["parameters"].as_array().into_iter().flatten();
         let mut query = parameters.filter(|parameter| parameter["in"] == "query").peekable();
         query.peek().is_none() || query.any(|parameter| parameter["name"] == name)
     }
 
-    pub fn json_schema(&self) -> Option<&Value> {
+    pub(super) fn json_schema(&self) -> Option<&Value> {
         self.value.pointer("/requestBody/content/application~1json/schema")
     }
 }

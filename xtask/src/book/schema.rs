@@ -8,7 +8,7 @@ use super::shell::UNKNOWN;
 const MAX_DEPTH: usize = 32;
 
 /// Returns the mismatches with the path of the field.
-pub fn check(root: &Value, schema: &Value, value: &Value) -> Vec<String> {
+pub(super) fn check(root: &Value, schema: &Value, value: &Value) -> Vec<String> {
     let mut problems = Vec::new();
     visit(root, schema, value, "body", MAX_DEPTH, &mut problems);
     problems

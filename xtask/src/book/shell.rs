@@ -6,11 +6,11 @@ use std::iter::Peekable;
 use std::str::Chars;
 
 /// Placeholder of a value that is known at run time only: a variable or the output of a command.
-pub const UNKNOWN: &str = "VALUE";
+pub(super) const UNKNOWN: &str = "VALUE";
 
 /// Commands and files of a script.
 #[derive(Debug, Default)]
-pub struct Script {
+pub(super) struct Script {
     /// Words of each command, without assignments and redirections.
     pub commands: Vec<Vec<String>>,
     /// Here-documents by the file that receives them.
@@ -18,7 +18,7 @@ pub struct Script {
 }
 
 /// Parses a script. `variables` have known values.
-pub fn parse(text: &str, variables: &[(&str, &str)]) -> Script {
+pub(super) fn parse(text: &str, variables: &[(&str, &str)]) -> Script {
     let mut parser = Parser {
         rest: text.chars().peekable(),
         variables,

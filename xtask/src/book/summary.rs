@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::document::Document;
 use super::links::{BOOK, resolve};
 
-pub const SUMMARY: &str = "docs/src/SUMMARY.md";
+pub(super) const SUMMARY: &str = "docs/src/SUMMARY.md";
 
 /// Heading of the part that [`renewed`] writes.
 const PART: &str = "# Design";
@@ -14,7 +14,7 @@ const INDEX: &str = "docs/src/decisions/README.md";
 const DECISIONS: &str = "docs/src/decisions/";
 
 /// Returns the table of contents with the design pages sorted by name.
-pub fn renewed(summary: &str, documents: &[Document]) -> String {
+pub(super) fn renewed(summary: &str, documents: &[Document]) -> String {
     let kept = summary.find(&format!("\n{PART}\n")).map_or(summary, |at| &summary[..at]);
     let mut lines = vec![kept.trim_end().to_owned(), String::new(), PART.to_owned(), String::new()];
     let beginning = lines.len();
@@ -38,7 +38,7 @@ pub fn renewed(summary: &str, documents: &[Document]) -> String {
 }
 
 /// Returns the pages that are missing in the table of contents, or are in it twice.
-pub fn check(documents: &[Document]) -> Vec<String> {
+pub(super) fn check(documents: &[Document]) -> Vec<String> {
     let Some(summary) = documents.iter().find(|document| document.path == SUMMARY) else {
         return vec![format!("there is no {SUMMARY}")];
     };

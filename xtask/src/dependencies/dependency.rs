@@ -3,7 +3,7 @@
 use semver::Version;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Dependency {
+pub(crate) struct Dependency {
     pub name: String,
     pub version: Version,
     pub license: Option<String>,

@@ -7,7 +7,7 @@ use toml::Value as Toml;
 
 use super::dependency::Dependency;
 
-pub fn problems(dependencies: &[Dependency], rules: &Toml) -> Result<Vec<String>> {
+pub(crate) fn problems(dependencies: &[Dependency], rules: &Toml) -> Result<Vec<String>> {
     let allow = rules["allow"].as_array().context("no list `allow` in deny.toml")?;
     let allow: BTreeSet<&str> = allow.iter().filter_map(Toml::as_str).collect();
     let problem = |dependency: &Dependency| {

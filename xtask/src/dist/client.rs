@@ -26,7 +26,7 @@ const PROFILE: &str = "client";
 const PROGRAM: &str = "gateway-ctl";
 
 /// Builds the archive into this folder and returns its path.
-pub fn build(dist: &Path) -> Result<PathBuf> {
+pub(super) fn build(dist: &Path) -> Result<PathBuf> {
     let compiler = setup::nightly_compiler()?;
     let toolchain = toolchain::ensure()?;
     let built = compile(&compiler, &toolchain)?;

@@ -29,13 +29,13 @@ const DAEMON: &str = "gatewayd";
 const CLIENT: &str = "gateway-ctl";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Compression {
+pub(super) enum Compression {
     Best,
     Quick,
 }
 
 /// Builds the programs and their package into this folder, and returns its path.
-pub fn build(dist: &Path) -> Result<PathBuf> {
+pub(super) fn build(dist: &Path) -> Result<PathBuf> {
     prepare_daemon(setup::Need::Build)?;
     // The package contains their licences.
     ui::ensure_packages()?;
@@ -64,7 +64,7 @@ fn compile() -> Result<PathBuf> {
 }
 
 /// Packs the programs of a folder, and returns the path of the package.
-pub fn pack(programs: &Path, into: &Path, compression: Compression) -> Result<PathBuf> {
+pub(super) fn pack(programs: &Path, into: &Path, compression: Compression) -> Result<PathBuf> {
     for tool in ["dpkg", "dpkg-deb", "dpkg-shlibdeps", "strip"] {
         ensure!(process::find(tool).is_some(), "a Debian package needs {tool}: run this on Debian");
     }

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 
 use crate::process;
 
-pub fn of_help(program: &Path) -> Result<String> {
+pub(super) fn of_help(program: &Path) -> Result<String> {
     let name = program.file_name().and_then(|name| name.to_str()).context("a program has a name")?;
     let help = |words: &[&str]| process::output(Command::new(program).args(words).arg("--help"));
     let whole = help(&[])?;

@@ -16,7 +16,7 @@ const PRINTED: &[(Printed, &[&str])] = &[
 ];
 
 #[derive(Clone, Copy)]
-pub enum Printed {
+pub(super) enum Printed {
     Bash,
     Zsh,
     Fish,
@@ -25,7 +25,7 @@ pub enum Printed {
 }
 
 /// Returns what the client prints. A client that does not run on this machine is started by `command`.
-pub fn printed(command: impl Fn() -> Command) -> Result<Vec<(Printed, String)>> {
+pub(super) fn printed(command: impl Fn() -> Command) -> Result<Vec<(Printed, String)>> {
     let print = |(file, words): &(Printed, &[&str])| {
         let printed =
             process::output(command().args(*words)).context("the client that was built does not run")?;

@@ -29,12 +29,12 @@ const FOREIGN: &[&str] = &["libunwind-14-dev", "musl-dev"];
 const MUSL: &str = "usr/lib/aarch64-linux-musl";
 const MUSL_INCLUDE: &str = "usr/include/aarch64-linux-musl";
 
-pub struct Toolchain {
+pub(super) struct Toolchain {
     folder: PathBuf,
 }
 
 /// Ensures a complete toolchain: it gets its final name when it is ready.
-pub fn ensure() -> Result<Toolchain> {
+pub(super) fn ensure() -> Result<Toolchain> {
     let folder = paths::dist_toolchain();
     if !folder.is_dir() {
         let partial = folder.with_extension("partial");
@@ -127,7 +127,7 @@ fn make(partial: &Path, folder: &Path) -> Result<()> {
 
 impl Toolchain {
     /// Sets compiler, archiver and linker for cargo and for the build scripts of the crates.
-    pub fn configure(&self, command: &mut Command) {
+    pub(super) fn configure(&self, command: &mut Command) {
         let compiler = self.folder.join("musl-gcc");
         command.env("CC_aarch64_unknown_linux_musl", &compiler);
         command.env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER", &compiler);
@@ -148,7 +148,7 @@ impl Toolchain {
     }
 
     /// Returns a command that runs a program for arm64 on this machine.
-    pub fn emulated(&self, program: &Path) -> Command {
+    pub(super) fn emulated(&self, program: &Path) -> Command {
         let mut command = Command::new(self.folder.join("usr/bin/qemu-aarch64-static"));
         command.arg(program);
         command

@@ -13,7 +13,7 @@ const SHT_NOBITS: u64 = 8;
 const REMOVED: &[&str] = &[".debug", ".rel.debug", ".rel.BTF"];
 
 /// Returns the object with empty debug sections. They keep their headers, because symbols refer to sections by index.
-pub fn without_debug(object: &[u8]) -> Result<Vec<u8>> {
+pub(super) fn without_debug(object: &[u8]) -> Result<Vec<u8>> {
     strip(object).context("the object of the kernel programs is no complete ELF file of 64 bits")
 }
 

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 const NAMES: &[&str] = &[".strtab"];
 
 /// Returns true if both are objects that load as the same programs.
-pub fn is_same(one: &[u8], other: &[u8]) -> bool {
+pub(super) fn is_same(one: &[u8], other: &[u8]) -> bool {
     match (loaded(one), loaded(other)) {
         (Some(one), Some(other)) => !one.is_empty() && one == other,
         _ => false,
@@ -24,7 +24,7 @@ fn loaded(object: &[u8]) -> Option<BTreeMap<String, &[u8]>> {
 }
 
 /// Returns the sections by name. `None` if this is no little-endian 64-bit ELF file.
-pub fn sections(object: &[u8]) -> Option<BTreeMap<String, &[u8]>> {
+pub(super) fn sections(object: &[u8]) -> Option<BTreeMap<String, &[u8]>> {
     object.strip_prefix(b"\x7fELF\x02\x01")?;
     let at = usize::try_from(number(object, 0x28, 8)?).ok()?;
     let (count, names) = (number(object, 0x3c, 2)?, number(object, 0x3e, 2)?);
@@ -45,7 +45,7 @@ pub fn sections(object: &[u8]) -> Option<BTreeMap<String, &[u8]>> {
 }
 
 /// Returns a little-endian number of the object.
-pub fn number(bytes: &[u8], at: usize, length: usize) -> Option<u64> {
+pub(super) fn number(bytes: &[u8], at: usize, length: usize) -> Option<u64> {
     let bytes = bytes.get(at..)?.get(..length)?;
     Some(bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))
 }

@@ -31,7 +31,7 @@ const INHERITED: &[&str] = &["edition", "zerocopy"];
 const BUILT_BY: &str = "# Built by ";
 
 /// Returns the record of the current files, built by the compiler with this `identity` (`rustc -vV`).
-pub fn text(identity: &str) -> Result<String> {
+pub(super) fn text(identity: &str) -> Result<String> {
     let root = paths::root();
     let mut files = Vec::new();
     for input in INPUTS {
@@ -70,7 +70,7 @@ fn inherited(manifest: &str) -> Vec<&str> {
 }
 
 /// Returns the lines that only one of the two has: a file by its name, any other line unchanged.
-pub fn differences(recorded: &str, found: &str) -> Vec<String> {
+pub(super) fn differences(recorded: &str, found: &str) -> Vec<String> {
     let (recorded, found) = (compared(recorded), compared(found));
     let name = |line: &&str| line.split_once("  ").map_or(*line, |(_, file)| file).to_owned();
     recorded.symmetric_difference(&found).map(name).collect::<BTreeSet<_>>().into_iter().collect()

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use crate::{paths, process, progress};
 
 /// A tool whose program has the name of its crate.
-pub struct CargoTool {
+pub(super) struct CargoTool {
     pub name: &'static str,
     pub version: &'static str,
     pub options: &'static [&'static str],
@@ -16,7 +16,7 @@ pub struct CargoTool {
 }
 
 /// Builds the book. The default features are a web server and a search index.
-pub const MDBOOK: CargoTool = CargoTool {
+pub(super) const MDBOOK: CargoTool = CargoTool {
     name: "mdbook",
     version: "0.4.52",
     options: &["--no-default-features"],
@@ -25,16 +25,16 @@ pub const MDBOOK: CargoTool = CargoTool {
 
 /// Links the kernel programs. The last version whose default features load the LLVM of a Rust toolchain; later ones need a
 /// system's LLVM.
-pub const BPF_LINKER: CargoTool =
+pub(super) const BPF_LINKER: CargoTool =
     CargoTool { name: "bpf-linker", version: "0.10.1", options: &[], duration: "about a minute" };
 
 /// Checks dependencies by deny.toml.
-pub const CARGO_DENY: CargoTool =
+pub(super) const CARGO_DENY: CargoTool =
     CargoTool { name: "cargo-deny", version: "0.20.2", options: &[], duration: "three to six minutes" };
 
 impl CargoTool {
     /// Builds the tool unless its version is installed, and returns the program.
-    pub fn ensure(&self) -> Result<PathBuf> {
+    pub(super) fn ensure(&self) -> Result<PathBuf> {
         let Self { name, version, duration, .. } = self;
         if self.installed().is_none_or(|installed| installed != *version) {
             let what = format!("{name} {version}, built from source ({duration})");

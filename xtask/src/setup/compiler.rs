@@ -16,9 +16,9 @@ use super::packages;
 use crate::{paths, process, progress};
 
 /// LLVM version of the compiler and of bpf-linker. They must match, as bpf-linker reads the compiler's bitcode.
-pub const LLVM: &str = "22";
+pub(crate) const LLVM: &str = "22";
 
-pub struct Compiler {
+pub(crate) struct Compiler {
     pub cargo: PathBuf,
     pub rustc: PathBuf,
     /// Folder of the compiler's libraries, including LLVM.
@@ -36,13 +36,13 @@ impl Compiler {
     }
 
     /// Sets the folder of the libraries, also for bpf-linker, which searches for LLVM in this variable first.
-    pub fn with_libraries(&self, mut command: Command) -> Command {
+    pub(crate) fn with_libraries(&self, mut command: Command) -> Command {
         command.env("LD_LIBRARY_PATH", &self.libraries);
         command
     }
 
     /// Returns the folder that contains the library sources at any depth.
-    pub fn sysroot(&self) -> Result<PathBuf> {
+    pub(crate) fn sysroot(&self) -> Result<PathBuf> {
         let folder =
             self.rustc.parent().and_then(Path::parent).context("rustc lies in no folder of programs")?;
         fs::canonicalize(folder).with_context(|| format!("cannot read {}", folder.display()))
@@ -54,7 +54,7 @@ impl Compiler {
     }
 }
 
-pub fn ensure() -> Result<Compiler> {
+pub(crate) fn ensure() -> Result<Compiler> {
     if let Some(nightly) = nightly() {
         return Ok(nightly);
     }

@@ -12,14 +12,14 @@ use crate::{paths, process, progress};
 const VERSION: &str = "22.23.3";
 
 /// A Node.js of a suitable version.
-pub struct Node {
+pub(crate) struct Node {
     /// Folder of the program, if it is not that of the machine.
     folder: Option<PathBuf>,
 }
 
 impl Node {
     /// Returns a command of a program that runs on this Node.js.
-    pub fn command(&self, program: &str) -> Command {
+    pub(crate) fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         if let Some(folder) = &self.folder {
             let path = env::var_os("PATH").unwrap_or_default();
@@ -34,7 +34,7 @@ impl Node {
 }
 
 /// Ensures a Node.js of one of these versions.
-pub fn ensure(wanted: &VersionReq) -> Result<Node> {
+pub(super) fn ensure(wanted: &VersionReq) -> Result<Node> {
     let of_machine = Node { folder: None };
     let shown = process::output(of_machine.command("node").arg("--version"))?;
     if wanted.matches(&version(&shown)?) {

@@ -10,7 +10,7 @@ use crate::{process, progress};
 
 /// Part of the table that a command needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Need {
+pub(crate) enum Need {
     /// Compile and link.
     Build,
     /// Also run the gateway in network namespaces.
@@ -118,7 +118,7 @@ const PACKAGES: &[Package] = &[
     package("wireguard-tools", "wg", Need::Run, "sets the far end up"),
 ];
 
-pub fn ensure(need: Need) -> Result<()> {
+pub(super) fn ensure(need: Need) -> Result<()> {
     let missing: Vec<&Package> =
         PACKAGES.iter().filter(|p| need.includes(p.need) && process::find(p.program).is_none()).collect();
     if missing.is_empty() {
@@ -142,7 +142,7 @@ pub fn ensure(need: Need) -> Result<()> {
 
 /// Installs Debian packages; needs root. Their services do not start before a manual start or the next boot: peers
 /// would take port 53 of this machine.
-pub fn install(names: &[&str]) -> Result<()> {
+pub(super) fn install(names: &[&str]) -> Result<()> {
     if !process::is_root() {
         let names = names.join(" ");
         bail!(
@@ -187,13 +187,13 @@ impl Drop for Quiet {
 }
 
 /// Refreshes apt's lists; needs root.
-pub fn update() -> Result<()> {
+pub(super) fn update() -> Result<()> {
     process::output(apt().arg("update")).map(drop)
 }
 
 /// Downloads the archives of packages into a folder without installing them. Waits for another running apt instead of
 /// failing.
-pub fn download(names: &[String], into: &Path) -> Result<()> {
+pub(super) fn download(names: &[String], into: &Path) -> Result<()> {
     let fetch = || process::output(apt().current_dir(into).arg("download").args(names));
     match fetch() {
         Err(_) if process::is_root() => {
@@ -206,7 +206,7 @@ pub fn download(names: &[String], into: &Path) -> Result<()> {
     }
 }
 
-pub fn apt() -> Command {
+pub(super) fn apt() -> Command {
     let mut command = Command::new("apt-get");
     command.env("DEBIAN_FRONTEND", "noninteractive").args(["-qq", "-o", "DPkg::Lock::Timeout=300"]);
     command

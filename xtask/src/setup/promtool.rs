@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use super::packages;
 use crate::{paths, process, progress};
 
-pub fn ensure() -> Result<()> {
+pub(super) fn ensure() -> Result<()> {
     let program = paths::promtool();
     if program.is_file() {
         return Ok(());

@@ -10,7 +10,7 @@ use super::packages;
 use crate::{paths, process, progress};
 
 /// Ensures the versions that `requirements` pins. An incomplete folder has no stamp.
-pub fn ensure() -> Result<()> {
+pub(super) fn ensure() -> Result<()> {
     let requirements = paths::schemathesis_requirements();
     let wanted = fs::read_to_string(&requirements)
         .with_context(|| format!("cannot read {}", requirements.display()))?;

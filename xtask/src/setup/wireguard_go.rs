@@ -13,7 +13,7 @@ use crate::{paths, process, progress};
 /// Keys of all releases of Debian (package debian-archive-keyring).
 const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-pub fn ensure() -> Result<PathBuf> {
+pub(super) fn ensure() -> Result<PathBuf> {
     let program = paths::wireguard_go();
     if !program.is_file() {
         progress::during("wireguard-go of Debian unstable (11 MB to load)", || unpack(&program))?;

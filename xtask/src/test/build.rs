@@ -21,7 +21,7 @@ use super::{
 use crate::{metadata::Metadata, paths, prepare::prepare, process, progress, setup::Need, ui};
 
 /// Returns the daemon to test and the existing test targets.
-pub fn run(report: &mut Report, chosen: &[&Suite]) -> Option<(PathBuf, Targets)> {
+pub(super) fn run(report: &mut Report, chosen: &[&Suite]) -> Option<(PathBuf, Targets)> {
     step(report, "compiler", || prepare(Need::Build))?;
     let targets = step(report, "targets", known_targets)?;
     // The daemon embeds the dashboard. What does not is compiled while packages are loaded and the dashboard is built.

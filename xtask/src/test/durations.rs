@@ -7,11 +7,11 @@ use anyhow::{Context, Result};
 use crate::paths;
 
 #[derive(Debug, Default)]
-pub struct Durations(BTreeMap<String, Duration>);
+pub(super) struct Durations(BTreeMap<String, Duration>);
 
 impl Durations {
     /// Reads the durations of earlier runs. Without a file or a valid line they are unknown.
-    pub fn read() -> Self {
+    pub(super) fn read() -> Self {
         Self::parse(&fs::read_to_string(paths::durations()).unwrap_or_default())
     }
 
@@ -23,16 +23,16 @@ impl Durations {
         Self(text.lines().filter_map(line).collect())
     }
 
-    pub fn of(&self, suite: &str) -> Option<Duration> {
+    pub(super) fn of(&self, suite: &str) -> Option<Duration> {
         self.0.get(suite).copied()
     }
 
     /// Records the duration of a successful suite.
-    pub fn record(&mut self, suite: &str, duration: Duration) {
+    pub(super) fn record(&mut self, suite: &str, duration: Duration) {
         self.0.insert(suite.to_owned(), duration);
     }
 
-    pub fn write(&self) -> Result<()> {
+    pub(super) fn write(&self) -> Result<()> {
         let path = paths::durations();
         let lines: String = self.0.iter().map(|(name, d)| format!("{name} {}\n", d.as_secs())).collect();
         fs::write(&path, lines).with_context(|| format!("cannot write {}", path.display()))

@@ -10,14 +10,14 @@ const UNCAPTURED_LINES: usize = 400;
 
 /// A failed test and its output.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
+pub(crate) struct Failure {
     pub test: String,
     pub lines: Vec<String>,
 }
 
 impl Failure {
     /// Returns the beginning of its panic, or the end of its output if it has none.
-    pub fn shown(&self) -> &[String] {
+    pub(crate) fn shown(&self) -> &[String] {
         let panic = self.lines.iter().position(|line| line.starts_with("thread '"));
         let first = panic.unwrap_or_else(|| self.lines.len().saturating_sub(LINES));
         let shown = &self.lines[first..];
@@ -27,7 +27,7 @@ impl Failure {
 
 /// Collects the failed tests of an output.
 #[derive(Debug, Default)]
-pub struct Failures {
+pub(super) struct Failures {
     found: Vec<Failure>,
     part: Part,
     /// Tests of the current program that failed, of those in `found`.
@@ -49,7 +49,7 @@ enum Part {
 impl Failures {
     /// Reads a line. The output of each failed test follows a line `---- name stdout ----`, and a list of their names
     /// follows the last one. With `--nocapture` there is the list alone.
-    pub fn read(&mut self, line: &str) {
+    pub(super) fn read(&mut self, line: &str) {
         let name = line.strip_prefix("---- ").and_then(|rest| rest.strip_suffix(" stdout ----"));
         if let Some(name) = name {
             self.found.push(Failure { test: name.to_owned(), lines: Vec::new() });
@@ -92,11 +92,11 @@ impl Failures {
         }
     }
 
-    pub fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.found.len()
     }
 
-    pub fn into_vec(self) -> Vec<Failure> {
+    pub(super) fn into_vec(self) -> Vec<Failure> {
         self.found
     }
 }

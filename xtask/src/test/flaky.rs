@@ -40,7 +40,7 @@ enum Verdict {
 
 /// Runs failed tests again by `passes_alone`, which takes suite and test, and moves flaky ones out of the failed ones.
 /// Their output goes into `folder`.
-pub fn excuse(report: &mut Report, folder: &Path, mut passes_alone: impl FnMut(&str, &str) -> bool) {
+pub(super) fn excuse(report: &mut Report, folder: &Path, mut passes_alone: impl FnMut(&str, &str) -> bool) {
     let start = Instant::now();
     let failed: Vec<(usize, Failure)> = report
         .rows()

@@ -8,7 +8,7 @@ use super::suites::{SUITES, Work};
 use crate::paths;
 
 /// Returns modules without a suite, which would look like passing tests, and suites without a module.
-pub fn problems(targets: &[String]) -> Result<Vec<String>> {
+pub(super) fn problems(targets: &[String]) -> Result<Vec<String>> {
     let mut problems = Vec::new();
     for target in targets {
         let root = paths::tests().join(format!("{target}.rs"));
@@ -35,7 +35,7 @@ pub fn problems(targets: &[String]) -> Result<Vec<String>> {
 }
 
 /// Returns the argument that makes a test program run the tests of a suite.
-pub fn filter(suite: &str) -> String {
+pub(super) fn filter(suite: &str) -> String {
     format!("{suite}::")
 }
 

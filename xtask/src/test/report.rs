@@ -5,25 +5,25 @@ use std::{fmt, path::PathBuf, time::Duration};
 use super::failures::Failure;
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub struct Counts {
+pub(crate) struct Counts {
     pub passed: usize,
     pub failed: usize,
     pub skipped: usize,
 }
 
 impl Counts {
-    pub fn add(&mut self, other: Self) {
+    pub(crate) fn add(&mut self, other: Self) {
         self.passed += other.passed;
         self.failed += other.failed;
         self.skipped += other.skipped;
     }
 
-    pub fn total(&self) -> usize {
+    pub(crate) fn total(&self) -> usize {
         self.passed + self.failed + self.skipped
     }
 
     /// Parses `test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 9 filtered out; finished in 0.01s`.
-    pub fn parse(line: &str) -> Option<Self> {
+    pub(crate) fn parse(line: &str) -> Option<Self> {
         let (_, numbers) = line.trim().strip_prefix("test result: ")?.split_once(". ")?;
         let mut counts = Self::default();
         for part in numbers.split("; ") {
@@ -41,7 +41,7 @@ impl Counts {
 
 /// A completed suite, or a completed step before the suites.
 #[derive(Debug)]
-pub struct Row {
+pub(crate) struct Row {
     pub name: &'static str,
     pub counts: Counts,
     pub time: Duration,
@@ -55,14 +55,14 @@ pub struct Row {
 }
 
 impl Row {
-    pub fn passed(&self) -> bool {
+    pub(crate) fn passed(&self) -> bool {
         self.counts.failed == 0 && self.problem.is_none()
     }
 }
 
 /// A flaky test, with its first output.
 #[derive(Debug)]
-pub struct FlakyTest {
+pub(crate) struct FlakyTest {
     pub suite: &'static str,
     pub failure: Failure,
     /// File with all of its first output.
@@ -70,26 +70,26 @@ pub struct FlakyTest {
 }
 
 #[derive(Debug, Default)]
-pub struct Report {
+pub(crate) struct Report {
     rows: Vec<Row>,
     flaky: Vec<FlakyTest>,
     reruns: Duration,
 }
 
 impl Report {
-    pub fn add(&mut self, row: Row) {
+    pub(crate) fn add(&mut self, row: Row) {
         if let Some(problem) = &row.problem {
             eprintln!("{}: {problem}", row.name);
         }
         self.rows.push(row);
     }
 
-    pub fn rows(&self) -> &[Row] {
+    pub(crate) fn rows(&self) -> &[Row] {
         &self.rows
     }
 
     /// Counts a failed test of a row as passed, and lists it as flaky.
-    pub fn excuse(&mut self, row: usize, test: FlakyTest) {
+    pub(crate) fn excuse(&mut self, row: usize, test: FlakyTest) {
         let Row { counts, failures, .. } = &mut self.rows[row];
         if let Some(at) = failures.iter().position(|failure| *failure == test.failure) {
             failures.remove(at);
@@ -99,7 +99,7 @@ impl Report {
         }
     }
 
-    pub fn add_time_of_reruns(&mut self, time: Duration) {
+    pub(crate) fn add_time_of_reruns(&mut self, time: Duration) {
         self.reruns += time;
     }
 
@@ -107,7 +107,7 @@ impl Report {
         self.rows.iter().map(|row| count(&row.counts)).sum()
     }
 
-    pub fn passed(&self) -> bool {
+    pub(crate) fn passed(&self) -> bool {
         self.total(|c| c.failed) == 0 && self.total(|c| c.passed) > 0
     }
 }

@@ -13,7 +13,7 @@ use super::{
 };
 
 /// Runs each suite in its lane. Returns the rows in the order of the table.
-pub fn run(chosen: &[&'static Suite], run: &(impl Fn(&Suite) -> Row + Sync)) -> Vec<Row> {
+pub(super) fn run(chosen: &[&'static Suite], run: &(impl Fn(&Suite) -> Row + Sync)) -> Vec<Row> {
     let [networks, processors, background, alone] =
         [Lane::Networks, Lane::Processors, Lane::Background, Lane::Alone].map(|lane| Queue::of(lane, chosen));
     let mut rows = thread::scope(|scope| {
@@ -58,7 +58,7 @@ fn spawn<'scope>(
 }
 
 /// Reports whether other suites may run at the same time.
-pub fn is_shared(chosen: &[&Suite]) -> bool {
+pub(super) fn is_shared(chosen: &[&Suite]) -> bool {
     chosen.iter().filter(|suite| suite.lane != Lane::Alone).count() > 1
 }
 

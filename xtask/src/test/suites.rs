@@ -8,7 +8,7 @@ use anyhow::Result;
 use crate::metadata::{Metadata, list, text};
 
 #[derive(Debug)]
-pub struct Suite {
+pub(super) struct Suite {
     pub name: &'static str,
     pub what: &'static str,
     pub work: Work<'static>,
@@ -23,7 +23,7 @@ pub struct Suite {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Work<'a> {
+pub(super) enum Work<'a> {
     /// Checks and tests of `cargo xtask ui`.
     Dashboard,
     /// Rules of `cargo xtask tidy`, one test each.
@@ -36,7 +36,7 @@ pub enum Work<'a> {
 
 /// Schedule of a suite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lane {
+pub(super) enum Lane {
     /// Suites that mostly wait for networks and timers. Permits limit the networks of all of them
     /// (`tests/src/network_permit.rs`).
     Networks,
@@ -50,7 +50,7 @@ pub enum Lane {
 
 impl Lane {
     /// Returns the number of its suites that run at the same time. Those of the background have processors to fill.
-    pub const fn width(self) -> usize {
+    pub(super) const fn width(self) -> usize {
         match self {
             Self::Networks | Self::Processors | Self::Alone => 1,
             Self::Background => 2,
@@ -60,7 +60,7 @@ impl Lane {
 
 /// Part of a suite that `--quick` runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Quick {
+pub(super) enum Quick {
     All,
     /// Tests whose full name contains this text.
     Matching(&'static str),
@@ -74,7 +74,7 @@ const fn minutes(count: u64) -> Duration {
 /// Number of tests at a time in suites of networks. Their networks need permits, so many of these tests may wait for one.
 const NETWORKS: &[&str] = &["--test-threads=6"];
 
-pub const SUITES: &[Suite] = &[
+pub(super) const SUITES: &[Suite] = &[
     Suite {
         name: "ui",
         what: "the checks and tests of the dashboard",
@@ -279,19 +279,19 @@ pub const SUITES: &[Suite] = &[
     },
 ];
 
-pub fn names() -> Vec<&'static str> {
+pub(super) fn names() -> Vec<&'static str> {
     SUITES.iter().map(|suite| suite.name).collect()
 }
 
 /// Existing test targets.
 #[derive(Debug, Default)]
-pub struct Targets {
+pub(super) struct Targets {
     /// Targets of gateway-tests, whose modules are suites.
     pub ours: Vec<String>,
     pub others: Vec<String>,
 }
 
-pub fn targets() -> Result<Targets> {
+pub(super) fn targets() -> Result<Targets> {
     let metadata = Metadata::of_workspace()?;
     let mut found = Targets::default();
     for package in metadata.packages() {

@@ -24,7 +24,7 @@ const INTERVAL: Duration = Duration::from_millis(50);
 
 /// Result of a test command.
 #[derive(Debug, Default)]
-pub struct Outcome {
+pub(super) struct Outcome {
     pub counts: Counts,
     pub failures: Vec<Failure>,
     /// The output names each failed test, and no test program ended before its result.
@@ -36,7 +36,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    pub fn all_passed(&self) -> bool {
+    pub(super) fn all_passed(&self) -> bool {
         let Self { counts, is_complete, problem, .. } = self;
         *is_complete && problem.is_none() && counts.failed == 0 && counts.passed > 0
     }
@@ -75,7 +75,7 @@ fn announced(line: &str) -> Option<isize> {
 }
 
 /// Runs a test command. The mark precedes each shown line of the output.
-pub fn run(command: &mut Command, limit: Duration, mark: &str) -> Result<Outcome> {
+pub(super) fn run(command: &mut Command, limit: Duration, mark: &str) -> Result<Outcome> {
     let shown = process::shown(command);
     println!("{mark}$ {shown}");
     command.stdin(Stdio::null()).stdout(Stdio::piped());

@@ -19,7 +19,7 @@ const PHRASES: &[&str] = &[
 /// Message for a name that the contract does not know either.
 const UNKNOWN_NAME: &str = "this version has no such";
 
-pub fn apart(sources: &[Source]) -> Vec<String> {
+pub(super) fn apart(sources: &[Source]) -> Vec<String> {
     let Some(list) = sources.iter().find(|source| source.path == LIST) else {
         return vec![format!("{LIST}: is not there: has it been moved out of sight of this rule?")];
     };

@@ -16,7 +16,7 @@ const KNOWN: &str = include_str!("circles.txt");
 /// Each file with the files that it imports names from, and one of those names.
 type Graph = BTreeMap<String, BTreeMap<String, String>>;
 
-pub fn circles(sources: &[Source]) -> Vec<String> {
+pub(super) fn circles(sources: &[Source]) -> Vec<String> {
     check_graph(&graph(sources), KNOWN)
 }
 

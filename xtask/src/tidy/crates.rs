@@ -104,7 +104,7 @@ const CLIENTS: &[&str] = &[
     "ureq",
 ];
 
-pub fn directions() -> Result<Vec<String>> {
+pub(super) fn directions() -> Result<Vec<String>> {
     let (workspace, ebpf) = (Metadata::of_workspace()?, Metadata::of_ebpf_package()?);
     Ok(wrong_directions(&[workspace.packages(), ebpf.packages()].concat()))
 }
@@ -126,7 +126,7 @@ fn wrong_directions(packages: &[Value]) -> Vec<String> {
     wrong
 }
 
-pub fn purity() -> Result<Vec<String>> {
+pub(super) fn purity() -> Result<Vec<String>> {
     let metadata = Metadata::with_dependencies()?;
     impure(metadata.packages(), metadata.nodes()).context("gateway-core is not in cargo's graph")
 }
@@ -136,7 +136,7 @@ fn impure(packages: &[Value], nodes: &[Value]) -> Option<Vec<String>> {
 }
 
 /// Finds clients other than `gateway-outbound` in the daemon.
-pub fn outgoing_clients() -> Result<Vec<String>> {
+pub(super) fn outgoing_clients() -> Result<Vec<String>> {
     let metadata = Metadata::with_dependencies()?;
     let found = below("gateway-api", CLIENTS, metadata.packages(), metadata.nodes());
     found.context("gateway-api is not in cargo's graph")
@@ -181,7 +181,7 @@ fn is_normal(dependency: &Value) -> bool {
     })
 }
 
-pub fn lock_files() -> Result<Vec<String>> {
+pub(super) fn lock_files() -> Result<Vec<String>> {
     let manifests = [paths::root().join("Cargo.toml"), paths::ebpf_package().join("Cargo.toml")];
     let mut stale = Vec::new();
     for manifest in manifests {

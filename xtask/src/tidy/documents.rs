@@ -20,7 +20,7 @@ const AREAS: [&str; 9] =
     ["Dataplane", "Fast path", "Routing", "Tunnels", "DNS", "LAN", "Store", "API", "Build"];
 
 /// Returns the documents that exceed their limit.
-pub fn lengths(sources: &[Source]) -> Vec<String> {
+pub(super) fn lengths(sources: &[Source]) -> Vec<String> {
     let limited =
         |source: &Source| LIMITS.iter().find(|(path, _)| *path == source.path).map(|(_, limit)| *limit);
     let too_long = sources.iter().filter_map(|source| {
@@ -32,7 +32,7 @@ pub fn lengths(sources: &[Source]) -> Vec<String> {
 
 /// Returns the decisions with an invalid number, status, date, area, heading, length or index entry, those that no code
 /// cites, and the citations of others.
-pub fn decisions(sources: &[Source]) -> Vec<String> {
+pub(super) fn decisions(sources: &[Source]) -> Vec<String> {
     let index = sources.iter().find(|source| source.path == INDEX).map_or("", |source| &source.text);
     let records = sources.iter().filter(|source| source.is_below(DECISIONS) && source.path != INDEX);
     let mut numbers = BTreeSet::new();

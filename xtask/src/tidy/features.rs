@@ -7,7 +7,7 @@ use anyhow::Result;
 use crate::process;
 
 /// Returns every package that tests build with other features.
-pub fn differences() -> Result<Vec<String>> {
+pub(super) fn differences() -> Result<Vec<String>> {
     Ok(only_in_tests(&tree("normal,build")?, &tree("normal,build,dev")?))
 }
 

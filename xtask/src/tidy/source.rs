@@ -8,14 +8,14 @@ use crate::{paths, process};
 
 /// A text file of the repository.
 #[derive(Debug)]
-pub struct Source {
+pub(super) struct Source {
     /// Path relative to the root of the repository.
     pub path: String,
     pub text: String,
 }
 
 /// Returns every text file that is tracked or would be by the next commit.
-pub fn tracked() -> Result<Vec<Source>> {
+pub(super) fn tracked() -> Result<Vec<Source>> {
     let root = paths::root();
     let mut git = std::process::Command::new("git");
     // As root in a clone of another user, git refuses unless the folder is configured as safe.
@@ -37,21 +37,21 @@ pub fn tracked() -> Result<Vec<Source>> {
 }
 
 impl Source {
-    pub fn is_rust(&self) -> bool {
+    pub(super) fn is_rust(&self) -> bool {
         self.path.ends_with(".rs")
     }
 
     /// Reports whether this is an integration test or a separate file of unit tests.
-    pub fn is_test(&self) -> bool {
+    pub(super) fn is_test(&self) -> bool {
         self.path.split('/').any(|part| part == "tests" || part == "tests.rs")
     }
 
-    pub fn is_below(&self, folder: &str) -> bool {
+    pub(super) fn is_below(&self, folder: &str) -> bool {
         self.path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
     }
 
     /// Returns the lines with their numbers, without the test module at the end of a file and without comments.
-    pub fn code(&self) -> impl Iterator<Item = (usize, &str)> {
+    pub(super) fn code(&self) -> impl Iterator<Item = (usize, &str)> {
         let lines: Vec<&str> = self.text.lines().collect();
         let tests = lines
             .windows(2)
@@ -63,11 +63,11 @@ impl Source {
         lines.into_iter().take(tests).map(without_comment).enumerate().map(|(n, line)| (n + 1, line))
     }
 
-    pub fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
+    pub(super) fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
         self.text.lines().enumerate().map(|(n, line)| (n + 1, line))
     }
 
-    pub fn at(&self, line: usize, what: &str) -> String {
+    pub(super) fn at(&self, line: usize, what: &str) -> String {
         format!("{}:{line}: {what}", self.path)
     }
 }
@@ -79,7 +79,7 @@ fn without_comment(line: &str) -> &str {
 }
 
 /// Reports whether `line` contains `word` as a whole word.
-pub fn has_word(line: &str, word: &str) -> bool {
+pub(super) fn has_word(line: &str, word: &str) -> bool {
     let is_name = |c: char| c.is_alphanumeric() || c == '_';
     line.match_indices(word)
         .any(|(at, _)| !line[..at].ends_with(is_name) && !line[at + word.len()..].starts_with(is_name))

@@ -48,7 +48,7 @@ const WALL_CLOCKS: &[&str] = &["SystemTime::now", "Timestamp::now", "Zoned::now"
 /// target.
 const UNCHECKED_BY_CLIPPY: &[&str] = &["gateway-ctl/src/os", "gateway-ebpf/src"];
 
-pub fn lints(sources: &[Source]) -> Vec<String> {
+pub(super) fn lints(sources: &[Source]) -> Vec<String> {
     let packages =
         sources.iter().filter(|s| s.path.ends_with("Cargo.toml") && section(s, "package").is_some());
     let takes = |source: &Source| {
@@ -65,17 +65,17 @@ fn section<'a>(source: &'a Source, name: &str) -> Option<Vec<&'a str>> {
     Some(lines.take_while(|line| !line.starts_with('[')).collect())
 }
 
-pub fn length(sources: &[Source]) -> Vec<String> {
+pub(super) fn length(sources: &[Source]) -> Vec<String> {
     let counted = sources.iter().filter(|s| s.is_rust() && !s.is_test()).map(|s| (s, s.text.lines().count()));
     counted.filter(|(_, n)| *n > LONGEST).map(|(s, n)| format!("{}: {n} lines", s.path)).collect()
 }
 
-pub fn module_docs(sources: &[Source]) -> Vec<String> {
+pub(super) fn module_docs(sources: &[Source]) -> Vec<String> {
     let undocumented = sources.iter().filter(|s| s.is_rust() && !s.text.starts_with("//! "));
     undocumented.map(|s| format!("{}: does not begin with `//! `", s.path)).collect()
 }
 
-pub fn file_names(sources: &[Source]) -> Vec<String> {
+pub(super) fn file_names(sources: &[Source]) -> Vec<String> {
     let vague =
         ["mod", "util", "utils", "helper", "helpers", "manager", "handler", "common", "misc", "types"];
     let is_vague = |s: &&Source| {
@@ -87,7 +87,7 @@ pub fn file_names(sources: &[Source]) -> Vec<String> {
 
 /// Returns ignored tests. Exempt are tests that another test runs elsewhere, and that say so: inside the emulated
 /// machine.
-pub fn ignored_tests(sources: &[Source]) -> Vec<String> {
+pub(super) fn ignored_tests(sources: &[Source]) -> Vec<String> {
     let rust = |in_guest: bool| {
         sources.iter().filter(move |s| s.is_rust() && s.is_below("tests/tests/vm") == in_guest)
     };
@@ -99,7 +99,7 @@ pub fn ignored_tests(sources: &[Source]) -> Vec<String> {
     found
 }
 
-pub fn left_to_do(sources: &[Source]) -> Vec<String> {
+pub(super) fn left_to_do(sources: &[Source]) -> Vec<String> {
     let mut found = find(sources.iter().filter(|s| s.is_rust()), |line| {
         let macros = [concat!("to", "do!("), concat!("unimple", "mented!(")];
         macros.iter().any(|name| line.contains(name)).then_some("code that is not there")
@@ -121,7 +121,7 @@ fn names_issue(line: &str, mark: &str) -> bool {
     after.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-pub fn machine_paths(sources: &[Source]) -> Vec<String> {
+pub(super) fn machine_paths(sources: &[Source]) -> Vec<String> {
     find(sources.iter(), |line| {
         let folders = [concat!("/wo", "rk/"), concat!("/tmp", "/t/")];
         let begins = |at: usize| !line[..at].ends_with(|c: char| c.is_alphanumeric() || "._-~}/".contains(c));
@@ -130,7 +130,7 @@ pub fn machine_paths(sources: &[Source]) -> Vec<String> {
     })
 }
 
-pub fn plain_old_data(sources: &[Source]) -> Vec<String> {
+pub(super) fn plain_old_data(sources: &[Source]) -> Vec<String> {
     let is_declaration =
         |line: &str| line.contains("unsafe impl") && (line.contains("Pod for") || line.contains("Pod\tfor"));
     let found = find(sources.iter().filter(|s| s.is_rust() && !s.is_below("xtask")), |line| {
@@ -143,13 +143,13 @@ pub fn plain_old_data(sources: &[Source]) -> Vec<String> {
     }
 }
 
-pub fn unsafe_code(sources: &[Source]) -> Vec<String> {
+pub(super) fn unsafe_code(sources: &[Source]) -> Vec<String> {
     in_code_of(SAFE, sources, |line| has_word(line, "unsafe").then_some("unsafe code"))
 }
 
 /// Returns connections outside `gateway-outbound`. Exempt are the command line's client of the local socket and the
 /// HTTP/2 of DNS upstreams, which uses a connection of `gateway-outbound`.
-pub fn outgoing(sources: &[Source]) -> Vec<String> {
+pub(super) fn outgoing(sources: &[Source]) -> Vec<String> {
     let allowed = |source: &str| {
         matches!(source, "gateway-api/src/user_command.rs" | "gateway-ctl/dns/src/upstream/doh.rs")
     };
@@ -167,7 +167,7 @@ pub fn outgoing(sources: &[Source]) -> Vec<String> {
     found
 }
 
-pub fn wall_clock(sources: &[Source]) -> Vec<String> {
+pub(super) fn wall_clock(sources: &[Source]) -> Vec<String> {
     let is_unchecked = |s: &&Source| UNCHECKED_BY_CLIPPY.iter().any(|folder| s.is_below(folder));
     let unchecked = sources.iter().filter(|s| s.is_rust() && !s.is_test()).filter(is_unchecked);
     find_in_code(unchecked, |line| reads_clock(line, WALL_CLOCKS))
@@ -177,7 +177,7 @@ fn reads_clock(line: &str, clocks: &[&str]) -> Option<&'static str> {
     clocks.iter().any(|clock| line.contains(clock)).then_some("reads a clock")
 }
 
-pub fn effects(sources: &[Source]) -> Vec<String> {
+pub(super) fn effects(sources: &[Source]) -> Vec<String> {
     let mut found = in_code_of(PURE, sources, |line| {
         reads_clock(line, &["Instant::now"]).or_else(|| reads_clock(line, WALL_CLOCKS))
     });

@@ -64,7 +64,7 @@ const BARE: &[&str] = &[
 const DEBTS: &str = include_str!("vocabulary_debts.txt");
 
 /// Reports retired words in packages with more of them than their debt.
-pub fn retired_words(sources: &[Source]) -> Vec<String> {
+pub(super) fn retired_words(sources: &[Source]) -> Vec<String> {
     let uses = |source: &Source| {
         let lines =
             source.lines().flat_map(|(n, line)| words_of(line).into_iter().map(move |word| (n, word)));
@@ -74,7 +74,7 @@ pub fn retired_words(sources: &[Source]) -> Vec<String> {
 }
 
 /// Reports doc comments that begin with a question word.
-pub fn first_words(sources: &[Source]) -> Vec<String> {
+pub(super) fn first_words(sources: &[Source]) -> Vec<String> {
     beyond_debt("comments", sources, DEBTS, question_comments)
 }
 
@@ -118,7 +118,7 @@ fn beyond_debt(
 }
 
 /// Reports types that are a bare participle, pronoun or function word.
-pub fn bare_types(sources: &[Source]) -> Vec<String> {
+pub(super) fn bare_types(sources: &[Source]) -> Vec<String> {
     let mut found = Vec::new();
     for source in rust(sources) {
         for (n, line) in source.code() {

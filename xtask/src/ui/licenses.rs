@@ -13,13 +13,13 @@ use crate::{
 };
 
 /// Returns the violations of the packages that a lockfile (version 2 or 3) names, without those for development only.
-pub fn problems(lockfile: &Value, rules: &Toml) -> Result<Vec<String>> {
+pub(super) fn problems(lockfile: &Value, rules: &Toml) -> Result<Vec<String>> {
     let shipped: Vec<Dependency> = shipped(lockfile)?.into_iter().map(|(_, dependency)| dependency).collect();
     licenses::problems(&shipped, rules)
 }
 
 /// Returns the packages without those for development only, each with its folder below `ui`.
-pub fn shipped(lockfile: &Value) -> Result<Vec<(String, Dependency)>> {
+pub(super) fn shipped(lockfile: &Value) -> Result<Vec<(String, Dependency)>> {
     let packages = lockfile["packages"].as_object().context("ui/package-lock.json has no packages")?;
     let is_shipped = |path: &str, package: &Value| !path.is_empty() && package["dev"] != true;
     let shipped = packages

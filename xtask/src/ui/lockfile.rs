@@ -7,17 +7,17 @@ use serde_json::Value;
 
 use crate::paths;
 
-pub fn text() -> Result<String> {
+pub(super) fn text() -> Result<String> {
     let path = paths::ui().join("package-lock.json");
     fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-pub fn read() -> Result<Value> {
+pub(super) fn read() -> Result<Value> {
     serde_json::from_str(&text()?).context("ui/package-lock.json is not JSON")
 }
 
 /// Fails if the lockfile names hosts: each machine has its own package registry, and the checksums suffice.
-pub fn no_hosts(text: &str) -> Result<()> {
+pub(super) fn no_hosts(text: &str) -> Result<()> {
     let is_source = |line: &&str| line.trim_start().starts_with("\"resolved\":") && line.contains("://");
     if let Some(line) = text.lines().find(is_source) {
         bail!(

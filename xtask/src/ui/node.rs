@@ -9,13 +9,13 @@ use serde_json::Value;
 use super::lockfile;
 use crate::{metadata::text, paths, process, progress, setup};
 
-pub struct Npm {
+pub(super) struct Npm {
     node: setup::Node,
     in_background: bool,
 }
 
 /// Ensures Node.js, and the packages that the lockfile names.
-pub fn ensure() -> Result<Npm> {
+pub(super) fn ensure() -> Result<Npm> {
     let npm = Npm { node: setup::node(&versions()?)?, in_background: false };
     let wanted = lockfile::text()?;
     lockfile::no_hosts(&wanted)?;
@@ -50,7 +50,7 @@ fn stamp() -> PathBuf {
 
 impl Npm {
     /// Makes scripts run at the lowest priority, or not.
-    pub fn at_lowest_priority(self, in_background: bool) -> Self {
+    pub(super) fn at_lowest_priority(self, in_background: bool) -> Self {
         Self { in_background, ..self }
     }
 
@@ -61,7 +61,7 @@ impl Npm {
     }
 
     /// Runs a script of package.json.
-    pub fn script(&self, name: &str, arguments: &[&str]) -> Result<()> {
+    pub(super) fn script(&self, name: &str, arguments: &[&str]) -> Result<()> {
         let mut run = self.command();
         run.args(["run", name]);
         if !arguments.is_empty() {

@@ -18,30 +18,30 @@ const OF_CHECKS: &[&str] = &["deny.toml"];
 /// File that the build generates among the sources.
 const GENERATED: &str = "ui/src/api/schema.d.ts";
 
-pub struct Record {
+pub(super) struct Record {
     name: &'static str,
     others: &'static [&'static str],
 }
 
 impl Record {
     /// Returns the record of the last build.
-    pub fn built() -> Self {
+    pub(super) fn built() -> Self {
         Self { name: "built.sha256", others: &[] }
     }
 
     /// Returns the record of the last build whose checks and tests passed.
-    pub fn verified() -> Self {
+    pub(super) fn verified() -> Self {
         Self { name: "verified.sha256", others: OF_CHECKS }
     }
 
     /// Reports whether the recorded sources and results are the current ones.
-    pub fn confirms(&self) -> Result<bool> {
+    pub(super) fn confirms(&self) -> Result<bool> {
         let Ok(recorded) = fs::read_to_string(self.path()) else { return Ok(false) };
         Ok(recorded == self.text(&self.sources()?)?)
     }
 
     /// Returns the checksums of the current sources.
-    pub fn sources(&self) -> Result<String> {
+    pub(super) fn sources(&self) -> Result<String> {
         let mut files = match paths::root().join(".git").exists() {
             true => tracked()?,
             false => unpacked()?,
@@ -51,7 +51,7 @@ impl Record {
     }
 
     /// Records these sources with the current results.
-    pub fn write(&self, sources: &str) -> Result<()> {
+    pub(super) fn write(&self, sources: &str) -> Result<()> {
         let path = self.path();
         fs::create_dir_all(paths::ui_records()).context("cannot make the folder of the records")?;
         fs::write(&path, self.text(sources)?).with_context(|| format!("cannot write {}", path.display()))

@@ -6,9 +6,9 @@ use anyhow::{Context, Result};
 use flate2::{Compression, write::GzEncoder};
 
 /// Maximum, in bytes.
-pub const LIMIT: usize = 300_000;
+pub(super) const LIMIT: usize = 300_000;
 
-pub fn first_page(dist: &Path) -> Result<usize> {
+pub(super) fn first_page(dist: &Path) -> Result<usize> {
     let read = |name: &str| {
         let path = dist.join(name);
         fs::read(&path).with_context(|| format!("cannot read {}", path.display()))
@@ -21,7 +21,7 @@ pub fn first_page(dist: &Path) -> Result<usize> {
     Ok(total)
 }
 
-pub fn shown(bytes: usize) -> String {
+pub(super) fn shown(bytes: usize) -> String {
     format!("{}.{} KB", bytes / 1000, bytes % 1000 / 100)
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::test::report::Counts;
 
 /// Returns the counts, and the failure beside failed tests if any.
-pub fn counts(report: &str) -> Result<(Counts, Option<String>)> {
+pub(super) fn counts(report: &str) -> Result<(Counts, Option<String>)> {
     let report: Value = serde_json::from_str(report).context("the report of vitest is not JSON")?;
     let count = |name: &str| {
         let count = report[name].as_u64().with_context(|| format!("the report of vitest has no {name}"))?;

@@ -9,7 +9,7 @@ use crate::error::{ApiError, Code};
 use crate::request::Req;
 use crate::table::{Audit, Effect, Table};
 
-pub fn rows(t: &mut Table) {
+pub(super) fn rows(t: &mut Table) {
     t.command(
         "/alerts/webhook/test",
         "test_alert_webhook",
@@ -38,7 +38,7 @@ pub fn rows(t: &mut Table) {
 
 /// Result of a test of a receiver.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct ReceiverTest {
+pub(super) struct ReceiverTest {
     /// The receiver accepted the message.
     delivered: bool,
     /// Status code of its answer; null if it did not answer, and for mail.

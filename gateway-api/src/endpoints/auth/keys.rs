@@ -16,7 +16,7 @@ use crate::reply::WithHeaders;
 use crate::request::Req;
 use crate::table::{Audit, Effect, Table};
 
-pub fn rows(t: &mut Table) {
+pub(super) fn rows(t: &mut Table) {
     let stores = |action| Effect::Stores(Audit { action, resource_type: ApiKey::NOUN });
     t.view("/auth/keys", "list_api_keys", list)
         .summary("List the API keys, without their key texts")

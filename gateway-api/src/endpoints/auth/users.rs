@@ -14,7 +14,7 @@ use crate::reply::WithHeaders;
 use crate::request::Req;
 use crate::table::{Audit, Effect, Table};
 
-pub fn rows(t: &mut Table) {
+pub(super) fn rows(t: &mut Table) {
     let stores = |action| Effect::Stores(Audit { action, resource_type: User::NOUN });
     t.view("/auth/users", "list_users", list).summary("All users").access(Access::Administer);
     t.action("/auth/users", "create_user", stores("create_user"), create)
@@ -33,7 +33,7 @@ pub fn rows(t: &mut Table) {
         .access(Access::Administer);
 }
 
-pub fn created(user: &User) -> WithHeaders<UserView> {
+pub(super) fn created(user: &User) -> WithHeaders<UserView> {
     made(UserView::new(user, None), format!("/auth/users/{}", user.meta.id))
 }
 

@@ -21,7 +21,7 @@ use crate::request::Req;
 
 /// Lease of an address.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct DhcpLease {
+pub(super) struct DhcpLease {
     /// MAC address of the client; of a declined address that of the host that uses it, or of the client that declined it.
     mac: MacAddr,
     ip: Ipv4Addr,
@@ -42,11 +42,11 @@ pub struct DhcpLease {
 }
 
 /// Schema of one lease. The fields are filters.
-pub fn schema(generator: &mut SchemaGenerator) -> Schema {
+pub(super) fn schema(generator: &mut SchemaGenerator) -> Schema {
     generator.subschema_for::<DhcpLease>()
 }
 
-pub async fn list(cx: Cx, request: Req<()>) -> Result<WithHeaders<Vec<DhcpLease>>, ApiError> {
+pub(super) async fn list(cx: Cx, request: Req<()>) -> Result<WithHeaders<Vec<DhcpLease>>, ApiError> {
     blocking(move || {
         let open = cx.open()?;
         let state = open.store.current();

@@ -13,7 +13,7 @@ use crate::gateway::Open;
 
 /// Refuses interfaces that are not LAN, because requests from others are dropped before the server, and ranges outside of
 /// the network of their interface, whose clients would not reach the gateway.
-pub fn check(open: &Open, draft: &State) -> Result<(), EditError> {
+pub(super) fn check(open: &Open, draft: &State) -> Result<(), EditError> {
     let config: DhcpConfig = draft.group();
     let Some(interface) = config.interface.as_ref().filter(|_| config.enabled) else { return Ok(()) };
     let network = open.worlds.configuration().with(&draft.settings).network;
@@ -30,7 +30,7 @@ pub fn check(open: &Open, draft: &State) -> Result<(), EditError> {
 }
 
 /// Searches for other servers if the settings enable the server on an interface where it does not serve yet.
-pub fn other_servers<'a>(
+pub(super) fn other_servers<'a>(
     open: &'a Open,
     draft: &State,
 ) -> Pin<Box<dyn Future<Output = Vec<Warning>> + Send + 'a>> {

@@ -17,7 +17,7 @@ use crate::table::{Audit, Effect, Table};
 /// Setting that selects the external filter or the upstream servers.
 const BACKEND: &str = "dns.backend";
 
-pub fn rows(t: &mut Table) {
+pub(super) fn rows(t: &mut Table) {
     t.group::<ExtFilterConfig>("/dns/extfilter/config", "replace_dns_extfilter", Access::Administer);
     t.view("/dns/extfilter/status", "get_dns_extfilter_status", status)
         .summary("Status of the external filter, as it reports it")

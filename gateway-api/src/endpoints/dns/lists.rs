@@ -50,7 +50,7 @@ impl DomainList for DnsBlock {
 /// Domains to add to a list or to remove from it.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Domains {
+pub(super) struct Domains {
     /// A single domain.
     domain: Option<String>,
     /// Several domains, at most 10000.
@@ -59,7 +59,7 @@ pub struct Domains {
 
 /// Result for each domain, in canonical form.
 #[derive(Debug, Default, Serialize, JsonSchema)]
-pub struct DomainResults {
+pub(super) struct DomainResults {
     /// Domains that were added or removed.
     changed: Vec<String>,
     /// Domains that were already on the list when adding, or not on it when removing.

@@ -33,7 +33,7 @@ const SEARCHED_BACK_TO: &str = "x-searched-back-to";
 /// Response header: value of `before` with which the search goes on.
 const NEXT_BEFORE: &str = "x-next-before";
 
-pub fn rows(t: &mut Table) {
+pub(super) fn rows(t: &mut Table) {
     t.view("/dns/log", "list_dns_log", log)
         .summary("DNS queries and their results, newest first")
         .doc(

@@ -20,7 +20,7 @@ use crate::reply::WithHeaders;
 use crate::request::Req;
 use crate::table::{Audit, Effect, Table};
 
-pub fn rows(t: &mut Table) {
+pub(super) fn rows(t: &mut Table) {
     t.view("/dns/status", "get_dns_status", status)
         .summary("The resolver, its upstreams and its cache")
         .query::<HistoryQuery>();

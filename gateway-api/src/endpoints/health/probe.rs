@@ -31,7 +31,7 @@ text_enum! {
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "ServiceHealth")]
-pub struct Health {
+pub(super) struct Health {
     /// State of the daemon; `checks` has the functions.
     pub status: DaemonState,
     /// Human-readable reason. Left out if the status is `ok`, and for callers who may not read the gateway.
@@ -49,7 +49,7 @@ pub struct Health {
 
 /// Check of a function. Callers who may not read the gateway get name and state only.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct FunctionCheck {
+pub(crate) struct FunctionCheck {
     pub name: &'static str,
     pub state: CheckState,
     #[serde(skip_serializing_if = "Option::is_none", flatten)]
@@ -58,7 +58,7 @@ pub struct FunctionCheck {
 
 /// Reason of the state of a check.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct CheckDetails {
+pub(crate) struct CheckDetails {
     /// Code of the reason, as the documentation lists it; `ok` if all is well.
     #[schemars(with = "CheckCode")]
     pub code: &'static str,
@@ -78,7 +78,7 @@ pub struct CheckDetails {
 /// One reason for which a function does not work, or only partially.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "CheckFinding")]
-pub struct FindingView {
+pub(crate) struct FindingView {
     #[schemars(with = "CheckCode")]
     pub code: &'static str,
     pub params: BTreeMap<&'static str, String>,
@@ -96,7 +96,7 @@ impl From<&Finding> for FindingView {
 }
 
 /// Code of a check, as the OpenAPI document lists it.
-pub struct CheckCode;
+pub(super) struct CheckCode;
 
 impl JsonSchema for CheckCode {
     fn schema_name() -> Cow<'static, str> {
@@ -115,7 +115,7 @@ impl JsonSchema for CheckCode {
 
 impl FunctionCheck {
     /// Returns the check as the API shows it.
-    pub fn new(tracked: &TrackedCheck, with_details: bool) -> FunctionCheck {
+    pub(crate) fn new(tracked: &TrackedCheck, with_details: bool) -> FunctionCheck {
         let TrackedCheck { check, since } = tracked;
         let Check { name, state, code, params, findings, message, remedy } = check;
         let details = with_details.then(|| CheckDetails {
@@ -133,12 +133,12 @@ impl FunctionCheck {
 /// Query of the health.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct HealthQuery {
+pub(super) struct HealthQuery {
     /// Answer 503 if a check has failed or the gateway is blocked.
     full: bool,
 }
 
-pub async fn health(cx: Cx, request: Req<()>) -> Result<Health, ApiError> {
+pub(super) async fn health(cx: Cx, request: Req<()>) -> Result<Health, ApiError> {
     let HealthQuery { full: is_full } = request.query.read()?;
     let health = match &cx.api.gateway {
         Gateway::Open(open) => {

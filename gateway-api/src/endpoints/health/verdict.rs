@@ -18,7 +18,7 @@ const MAX_AGE: Duration = Duration::from_secs(30);
 
 #[derive(Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "GatewayVerdict")]
-pub struct VerdictView {
+pub(crate) struct VerdictView {
     /// `OK`; `BLOCKED`: nothing leaks, and hosts are cut off on purpose; `LEAK`: packets left past the egress guard in
     /// the last five minutes; `UNKNOWN`: the plan is not enforced as it should be, the tap behind the guard has
     /// not observed since the start or fails, no host was seen, or the last check is older than 30 seconds.
@@ -45,7 +45,7 @@ pub struct VerdictView {
 }
 
 /// Returns the view of the last verdict.
-pub fn show(verdict: Option<&GatewayVerdict>, now: Timestamp, checks: &[TrackedCheck]) -> VerdictView {
+pub(super) fn show(verdict: Option<&GatewayVerdict>, now: Timestamp, checks: &[TrackedCheck]) -> VerdictView {
     let impaired = checks.iter().filter(|tracked| is_impaired(tracked));
     let checks: Vec<FunctionCheck> = impaired.map(|tracked| FunctionCheck::new(tracked, true)).collect();
     let Some(verdict) = verdict else {

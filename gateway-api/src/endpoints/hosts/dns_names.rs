@@ -14,10 +14,10 @@ use gateway_model::state::State;
 const MAX_NAMES: usize = 8;
 
 /// Names by address: those of reservations first, then in the order of the records.
-pub struct DnsNames(BTreeMap<IpAddr, Vec<String>>);
+pub(super) struct DnsNames(BTreeMap<IpAddr, Vec<String>>);
 
 impl DnsNames {
-    pub fn of(state: &State) -> DnsNames {
+    pub(super) fn of(state: &State) -> DnsNames {
         let mut names: BTreeMap<IpAddr, Vec<String>> = BTreeMap::new();
         let mut add = |address: IpAddr, name: String| {
             let of_address = names.entry(address).or_default();
@@ -48,7 +48,7 @@ impl DnsNames {
     }
 
     /// Returns all names of a host: those of its addresses, then those that it has given itself.
-    pub fn with_own(&self, host: &Host) -> Vec<HostName> {
+    pub(super) fn with_own(&self, host: &Host) -> Vec<HostName> {
         let mut names: Vec<HostName> = Vec::new();
         // The newest address first.
         let of_addresses =

@@ -25,7 +25,7 @@ use crate::table::expect;
 /// Configuration of an interface, and its state.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "InterfaceConfigView")]
-pub struct View {
+pub(super) struct View {
     name: String,
     #[serde(flatten)]
     config: InterfaceConfig,
@@ -37,7 +37,7 @@ pub struct View {
 /// Configuration of an interface. The other fields of the response may be sent back and are ignored.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(rename = "InterfaceConfigRequest")]
-pub struct Input {
+pub(super) struct Input {
     method: InterfaceMethod,
     #[serde(default)]
     address: Option<IpAddr>,
@@ -80,7 +80,7 @@ struct InterfaceState {
 /// DHCP client of an interface.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "InterfaceDhcp")]
-pub struct DhcpView {
+pub(super) struct DhcpView {
     pub stage: DhcpStage,
     pub address: Option<String>,
     pub gateway: Option<IpAddr>,
@@ -92,13 +92,13 @@ pub struct DhcpView {
     pub error: Option<String>,
 }
 
-pub async fn show(cx: Cx, request: Req<()>) -> Result<WithHeaders<View>, ApiError> {
+pub(super) async fn show(cx: Cx, request: Req<()>) -> Result<WithHeaders<View>, ApiError> {
     let open = cx.open()?;
     let (name, role) = named(&open.world(), request.params.get("name"))?;
     Ok(tagged(open, &name, role, Vec::new()))
 }
 
-pub async fn replace(cx: Cx, request: Req<Input>) -> Result<WithHeaders<View>, ApiError> {
+pub(super) async fn replace(cx: Cx, request: Req<Input>) -> Result<WithHeaders<View>, ApiError> {
     let open = cx.open()?;
     let (name, role) = named(&open.world(), request.params.get("name"))?;
     let Input { method, address, prefix, gateway, dns, mtu, .. } = request.input;
@@ -150,7 +150,11 @@ fn check_access_point(world: &World, name: &IfName, config: &InterfaceConfig) ->
 }
 
 /// Stores the configuration of one interface. An empty one is removed.
-pub fn store(draft: &mut State, name: &IfName, config: InterfaceConfig) -> Result<Vec<Warning>, EditError> {
+pub(super) fn store(
+    draft: &mut State,
+    name: &IfName,
+    config: InterfaceConfig,
+) -> Result<Vec<Warning>, EditError> {
     let mut all: InterfacesConfig = draft.group();
     if config == InterfaceConfig::default() {
         all.0.remove(name);
@@ -232,7 +236,7 @@ fn state_of(world: &World, name: &str, role: InterfaceRole, config: &InterfaceCo
     }
 }
 
-pub fn dhcp_view(world: &World, name: &str, state: &DhcpState) -> DhcpView {
+pub(super) fn dhcp_view(world: &World, name: &str, state: &DhcpState) -> DhcpView {
     let lease = state.lease.as_ref();
     let refusal = lease.and_then(|lease| lease_refusal(&world.input(), name, lease));
     let has = |net: ipnet::Ipv4Net| {

@@ -16,7 +16,7 @@ use crate::error::{ApiError, Code};
 use crate::request::Req;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Command {
+pub(super) enum Command {
     Start,
     Stop,
     Renew,
@@ -25,14 +25,14 @@ pub enum Command {
 /// DHCP client after the command.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "DhcpClientState")]
-pub struct ClientState {
+pub(super) struct ClientState {
     name: String,
     method: InterfaceMethod,
     /// Null if no client runs yet, or no more.
     dhcp: Option<DhcpView>,
 }
 
-pub async fn control(cx: Cx, request: Req<()>, command: Command) -> Result<ClientState, ApiError> {
+pub(super) async fn control(cx: Cx, request: Req<()>, command: Command) -> Result<ClientState, ApiError> {
     let open = cx.open()?;
     let (name, role) = named(&open.world(), request.params.get("name"))?;
     if role != InterfaceRole::Other {

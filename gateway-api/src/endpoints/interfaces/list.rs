@@ -13,7 +13,7 @@ use crate::request::Req;
 
 /// An interface of the host.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Interface {
+pub(super) struct Interface {
     name: String,
     role: InterfaceRole,
     /// `veth`, `bridge`, `vlan`, `tun`, …; empty for plain hardware.
@@ -33,7 +33,7 @@ pub struct Interface {
     method: InterfaceMethod,
 }
 
-pub async fn show(cx: Cx, _: Req<()>) -> Result<WithHeaders<Vec<Interface>>, ApiError> {
+pub(super) async fn show(cx: Cx, _: Req<()>) -> Result<WithHeaders<Vec<Interface>>, ApiError> {
     let world = cx.open()?.world();
     let configured: InterfacesConfig = world.state.group();
     let (facts, network) = (&world.facts, &world.network);

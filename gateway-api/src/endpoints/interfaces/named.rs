@@ -6,10 +6,10 @@ use gateway_model::IfName;
 
 use crate::error::{ApiError, Code};
 
-pub const NOUN: &str = "interface";
+pub(super) const NOUN: &str = "interface";
 
 /// Reads the name of the path, and returns it with the role of the interface.
-pub fn named(world: &World, name: &str) -> Result<(IfName, InterfaceRole), ApiError> {
+pub(super) fn named(world: &World, name: &str) -> Result<(IfName, InterfaceRole), ApiError> {
     let name: IfName = name.parse().map_err(|error| {
         ApiError::invalid_parameter("name", format!("The name of an interface is {error}."))
     })?;
@@ -26,7 +26,7 @@ pub fn named(world: &World, name: &str) -> Result<(IfName, InterfaceRole), ApiEr
 }
 
 /// Refuses a change of an interface that has another purpose.
-pub fn protected(name: &IfName, role: InterfaceRole, what: &str) -> ApiError {
+pub(super) fn protected(name: &IfName, role: InterfaceRole, what: &str) -> ApiError {
     let because = match role {
         InterfaceRole::Lan => "belongs to the LAN",
         InterfaceRole::Uplink => "is an uplink",

@@ -11,7 +11,7 @@ use gateway_model::{State, Warning, decode};
 use serde_json::Value;
 
 /// The interfaces of the host, and those that the gateway makes.
-pub struct Interfaces<'a> {
+pub(crate) struct Interfaces<'a> {
     facts: &'a Facts,
     made: BTreeSet<&'a str>,
     /// Names of uplinks, by which hops may name their interfaces.
@@ -19,7 +19,7 @@ pub struct Interfaces<'a> {
 }
 
 impl<'a> Interfaces<'a> {
-    pub fn new(config: &'a Bootstrap, facts: &'a Facts) -> Interfaces<'a> {
+    pub(crate) fn new(config: &'a Bootstrap, facts: &'a Facts) -> Interfaces<'a> {
         let bridges = config.network.bridges.iter().map(|bridge| bridge.name.as_str());
         let vlans = config.network.vlans.iter().map(|vlan| vlan.name.as_str());
         let uplinks = config.all_uplinks().iter().map(|wan| wan.display_name().to_owned()).collect();
@@ -27,12 +27,12 @@ impl<'a> Interfaces<'a> {
     }
 
     /// Reports whether the host lacks this interface. Without observations of the kernel none is missing.
-    pub fn lacks(&self, name: &str) -> bool {
+    pub(crate) fn lacks(&self, name: &str) -> bool {
         !self.facts.links.is_empty() && !self.facts.links.contains_key(name) && !self.made.contains(name)
     }
 
     /// Returns a warning if the host lacks this interface.
-    pub fn warning(&self, path: impl Into<String>, name: &str) -> Option<Warning> {
+    pub(crate) fn warning(&self, path: impl Into<String>, name: &str) -> Option<Warning> {
         let is_lo = name == "lo" && !self.facts.links.is_empty();
         let message = if is_lo {
             "unusable_interface: lo is the loopback interface, by which nothing leaves.".to_owned()
@@ -45,14 +45,14 @@ impl<'a> Interfaces<'a> {
     }
 
     /// Returns a warning if a hop names an interface that the host lacks.
-    pub fn hop_warning(&self, path: impl Into<String>, hop: &Hop) -> Option<Warning> {
+    pub(crate) fn hop_warning(&self, path: impl Into<String>, hop: &Hop) -> Option<Warning> {
         let is_named = hop.r#type == HopType::Interface && !self.uplinks.contains(&hop.target);
         is_named.then(|| self.warning(path, &hop.target))?
     }
 }
 
 /// Returns a warning for each hop of an object, as it is shown, that names an interface which the host lacks.
-pub fn missing_hops(config: &Bootstrap, facts: &Facts, object: &Value) -> Vec<Warning> {
+pub(crate) fn missing_hops(config: &Bootstrap, facts: &Facts, object: &Value) -> Vec<Warning> {
     let known = Interfaces::new(config, facts);
     let hops = object["hops"].as_array().into_iter().flatten().enumerate();
     let named = hops.filter_map(|(index, hop)| Some((index, decode::from_value::<Hop>(hop).ok()?)));
@@ -60,7 +60,7 @@ pub fn missing_hops(config: &Bootstrap, facts: &Facts, object: &Value) -> Vec<Wa
 }
 
 /// Returns a warning for each interface that the configuration names and the host lacks.
-pub fn missing_interfaces(state: &State, config: &Bootstrap, facts: &Facts) -> Vec<Warning> {
+pub(crate) fn missing_interfaces(state: &State, config: &Bootstrap, facts: &Facts) -> Vec<Warning> {
     let known = Interfaces::new(config, facts);
     let mut named: Vec<(String, String)> = Vec::new();
     let mut add = |path: String, name: &str| named.push((path, name.to_owned()));

@@ -27,7 +27,7 @@ pub(super) const DOC: &str = "Packets enter the LAN interface with the addresses
 /// Host and checks.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct LeakCheckRequest {
+pub(super) struct LeakCheckRequest {
     /// ID of a device, or its name if no other device has it.
     #[schemars(with = "String")]
     pub device_id: Option<String>,
@@ -40,7 +40,7 @@ pub struct LeakCheckRequest {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct LeakCheck {
+pub(super) struct LeakCheck {
     pub id: Id,
     pub started_at: Timestamp,
     /// Device as which the probes were sent; null for a host that the gateway does not know.

@@ -19,7 +19,7 @@ use crate::error::ApiError;
 use crate::request::Req;
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct LeakMonitor {
+pub(super) struct LeakMonitor {
     /// Time since which packets are counted; null if nothing is enforced here.
     pub since: Option<Timestamp>,
     /// By policy. Packets without a policy have a null id.
@@ -34,7 +34,7 @@ pub struct LeakMonitor {
 
 /// Stopped packets of a policy.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct PolicyLeaks {
+pub(super) struct PolicyLeaks {
     /// Policy that would have routed them. Null for packets that no policy matched, that another resolver was asked
     /// with, or that the egress guard dropped.
     pub policy_id: Option<Id>,

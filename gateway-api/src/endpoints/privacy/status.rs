@@ -16,7 +16,7 @@ use crate::error::ApiError;
 use crate::request::Req;
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct PrivacyStatus {
+pub(super) struct PrivacyStatus {
     pub dns_mode: DnsMode,
     /// The gateway answers the DNS queries of all hosts.
     pub force_dns: bool,
@@ -34,7 +34,7 @@ pub struct PrivacyStatus {
 
 /// Devices by their blocks.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Coverage {
+pub(super) struct Coverage {
     pub devices_total: usize,
     /// Devices that can query no resolver but the gateway, as far as blocks can tell.
     pub protected: usize,
@@ -44,7 +44,7 @@ pub struct Coverage {
 
 /// Known public resolvers: the built-in ones, and those of the enabled feeds of the category `doh`.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct ResolverLists {
+pub(super) struct ResolverLists {
     /// Addresses and networks.
     pub doh_ips: usize,
     pub doh_domains: usize,
@@ -54,7 +54,7 @@ pub struct ResolverLists {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Risk {
+pub(super) enum Risk {
     /// Every host is protected, devices that the gateway does not know included.
     Low,
     /// Every device has blocks.

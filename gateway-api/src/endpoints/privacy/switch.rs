@@ -18,7 +18,7 @@ pub(super) const DOC: &str = "Without `enabled` it toggles. Without a scope it i
 /// Change of one block.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Switch {
+pub(super) struct Switch {
     /// The new state; omitted to toggle.
     #[schemars(with = "bool")]
     pub enabled: Option<bool>,
@@ -29,7 +29,7 @@ pub struct Switch {
 /// Change of the block of WebRTC.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct WebRtcSwitch {
+pub(super) struct WebRtcSwitch {
     /// The new state: `block` or `off`; omitted to toggle.
     #[schemars(with = "bool")]
     pub enabled: Option<bool>,
@@ -43,7 +43,7 @@ pub struct WebRtcSwitch {
 /// Hosts of a change: exactly one field.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(default)]
-pub struct SwitchScope {
+pub(super) struct SwitchScope {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub device_id: Option<String>,
@@ -61,7 +61,7 @@ pub struct SwitchScope {
 
 /// Result of a change.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct SwitchResult {
+pub(super) struct SwitchResult {
     /// True if the block is set for the scope now. A wider scope may set it, too.
     pub enabled: bool,
     /// All blocks of the scope after the change.

@@ -15,7 +15,7 @@ use crate::table::{Collection, Live, Ops, Table};
 
 const KIND: &Kind = &Kind::of::<Exception>();
 
-pub fn rows(t: &mut Table) {
+pub(super) fn rows(t: &mut Table) {
     t.collection::<Exception>(Collection {
         path: "/exceptions",
         item: "/exceptions/{id}",

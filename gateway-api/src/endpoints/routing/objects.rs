@@ -19,7 +19,7 @@ use crate::request::Req;
 use crate::table::Method::{Post, Put};
 use crate::table::{Collection, Live, Ops, Table};
 
-pub fn rows(t: &mut Table) {
+pub(super) fn rows(t: &mut Table) {
     t.collection::<Profile>(Collection {
         path: "/profiles",
         item: "/profiles/{id}",
@@ -70,7 +70,7 @@ fn observe_chains(open: &Open, state: &State, shown: &mut [Value]) {
 
 /// A VLAN: an interface of this host, a segment, or both.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
-pub struct Vlan {
+pub(super) struct Vlan {
     /// VLAN id (IEEE 802.1Q).
     pub vlan_id: u16,
     /// Parent interface of the VLAN.

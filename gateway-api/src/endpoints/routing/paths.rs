@@ -23,7 +23,7 @@ use crate::table::Table;
 /// Value of the parameter `policy` for devices that no policy decides on.
 const NO_POLICY: &str = "none";
 
-pub fn rows(t: &mut Table) {
+pub(super) fn rows(t: &mut Table) {
     t.view("/policy/paths", "list_policy_paths", list)
         .heavy()
         .summary("Path of each device to the internet: policy, decision, egress")

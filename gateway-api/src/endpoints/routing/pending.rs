@@ -17,7 +17,7 @@ use crate::table::{Audit, Effect, Table};
 
 const DISCARD: Audit = Audit { action: "discard_routing_policies", resource_type: RoutingPolicy::NOUN };
 
-pub fn rows(t: &mut Table) {
+pub(super) fn rows(t: &mut Table) {
     t.view("/routing/pending", "list_pending_policies", pending)
         .heavy()
         .summary("Changes of policies that wait for an apply")
@@ -48,7 +48,7 @@ async fn pending(cx: Cx, _: Req<()>) -> Result<WithHeaders<Vec<ItemChange>>, Api
 
 /// Result of a discard.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct DiscardResult {
+pub(super) struct DiscardResult {
     pub dry_run: bool,
     /// Objects that went back: from the stored value to the one that was applied.
     pub changes: Vec<ItemChange>,

@@ -16,7 +16,7 @@ use crate::table::{Audit, Collection, Effect, Ops, Table};
 
 const KIND: &Kind = &Kind::of::<Preset>();
 
-pub fn rows(t: &mut Table) {
+pub(super) fn rows(t: &mut Table) {
     t.collection::<Preset>(Collection {
         path: "/presets",
         item: "/presets/{id}",
@@ -37,10 +37,10 @@ pub fn rows(t: &mut Table) {
 /// Fields of the policy or the profile that override those of the template.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(transparent)]
-pub struct Fields(Map<String, Value>);
+pub(super) struct Fields(Map<String, Value>);
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct AppliedPreset {
+pub(super) struct AppliedPreset {
     /// Name of the preset.
     pub preset: String,
     pub created: Vec<CreatedObject>,
@@ -48,7 +48,7 @@ pub struct AppliedPreset {
 
 /// A created object.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct CreatedObject {
+pub(super) struct CreatedObject {
     /// Type of the object: `routing_policy` or `profile`.
     pub r#type: &'static str,
     pub id: String,

@@ -26,7 +26,7 @@ use crate::request::Req;
 use crate::table::{Audit, Effect, Table};
 use crate::view_cache::SharedView;
 
-pub fn rows(t: &mut Table) {
+pub(crate) fn rows(t: &mut Table) {
     t.command(
         "/enforce/reconcile",
         "reconcile_enforcement",
@@ -57,7 +57,7 @@ pub fn rows(t: &mut Table) {
 
 /// Result of a reconcile run.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Run {
+pub(crate) struct Run {
     /// If false, this gateway is not attached to a kernel and enforced nothing.
     pub enforced: bool,
     /// All subsystems match the plan.
@@ -73,7 +73,7 @@ pub struct Run {
 }
 
 impl Run {
-    pub fn of(status: Option<&Status>) -> Self {
+    pub(crate) fn of(status: Option<&Status>) -> Self {
         let Some(status) = status else {
             return Self { enforced: false, ok: false, run: 0, revision: 0, duration_ms: 0, drift: 0 };
         };
@@ -89,7 +89,7 @@ impl Run {
 }
 
 /// Returns the failures of a run as warnings.
-pub fn failures(status: Option<&Arc<Status>>) -> Vec<Warning> {
+pub(crate) fn failures(status: Option<&Arc<Status>>) -> Vec<Warning> {
     let subsystems = status.into_iter().flat_map(|status| &status.subsystems);
     subsystems
         .flat_map(|(name, subsystem)| {
@@ -101,7 +101,7 @@ pub fn failures(status: Option<&Arc<Status>>) -> Vec<Warning> {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct ApplyResult {
+pub(crate) struct ApplyResult {
     /// Revision of the applied policies, which steer traffic from now on.
     pub applied_revision: u64,
     /// Number of enabled policies.
@@ -110,7 +110,7 @@ pub struct ApplyResult {
     pub run: Run,
 }
 
-pub async fn apply(cx: Cx, _: Req<()>) -> Result<WithHeaders<ApplyResult>, ApiError> {
+pub(crate) async fn apply(cx: Cx, _: Req<()>) -> Result<WithHeaders<ApplyResult>, ApiError> {
     if let Some(pending) = cx.open()?.store.pending() {
         // A rollback of the pending change would revert the apply as well.
         return Err(ApiError::apply_in_progress(&pending));
@@ -124,7 +124,7 @@ pub async fn apply(cx: Cx, _: Req<()>) -> Result<WithHeaders<ApplyResult>, ApiEr
 }
 
 /// Reconciles the kernel with the applied policies.
-pub async fn enforce(cx: &Cx) -> Result<WithHeaders<ApplyResult>, ApiError> {
+pub(crate) async fn enforce(cx: &Cx) -> Result<WithHeaders<ApplyResult>, ApiError> {
     let open = cx.open()?;
     let status = open.reconcile(Reason::Apply).await?;
     if let Some(refusal) = status.as_ref().and_then(|status| status.refusal()) {
@@ -151,7 +151,7 @@ pub async fn enforce(cx: &Cx) -> Result<WithHeaders<ApplyResult>, ApiError> {
 }
 
 /// Changes the set of applied policies. Fails if a gating test fails on them.
-pub async fn freeze(
+pub(crate) async fn freeze(
     cx: &Cx,
     change: impl FnOnce(&mut State) -> Result<(), EditError> + Send + 'static,
 ) -> Result<(), ApiError> {
@@ -229,7 +229,7 @@ async fn evaluate(cx: Cx, request: Req<evaluate::Request>) -> Result<Evaluation,
 
 /// A conflict with the names of its policies.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct NamedConflict {
+pub(crate) struct NamedConflict {
     #[serde(flatten)]
     pub conflict: Conflict,
     /// Names of the policies, in the order of the conflict.
@@ -285,7 +285,7 @@ async fn leak_matrix(cx: Cx, request: Req<()>) -> Result<SharedView<LeakMatrix>,
 }
 
 /// Returns the state in which the stored policies are the applied ones.
-pub fn with_stored_policies(world: &World) -> Arc<State> {
+pub(crate) fn with_stored_policies(world: &World) -> Arc<State> {
     let mut draft = world.state.begin(world.now);
     draft.freeze_applied();
     Arc::new(draft)
@@ -299,7 +299,7 @@ async fn fail_matrix(cx: Cx, _: Req<()>) -> Result<SharedView<Vec<FailRow>>, Api
 
 /// The plan, and its counters.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct RenderedPlan {
+pub(crate) struct RenderedPlan {
     #[serde(flatten)]
     pub plan: Render,
     pub counters: BpfCounters,

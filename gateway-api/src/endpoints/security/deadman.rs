@@ -21,7 +21,7 @@ const REPLACE: Audit = Audit { action: "replace_deadman", resource_type: "deadma
 /// Fields of the response that are ignored in requests.
 const READ_ONLY: [&str; 5] = ["last_checkin", "deadline", "warn_hours", "warned_percent", "clock_synced"];
 
-pub fn rows(t: &mut Table) {
+pub(super) fn rows(t: &mut Table) {
     t.view("/system/deadman", "get_deadman", show).summary("Settings and state of the dead-man switch");
     let row = t.action("/system/deadman", REPLACE.action, Effect::Stores(REPLACE), replace);
     row.summary("Set the dead-man switch")
@@ -45,7 +45,7 @@ pub fn rows(t: &mut Table) {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct DeadmanStatus {
+pub(super) struct DeadmanStatus {
     #[serde(flatten)]
     pub settings: DeadmanSettings,
     /// Time of the last check-in: the last request by an administrator or an operator.
@@ -74,7 +74,7 @@ async fn show(cx: Cx, _: Req<()>) -> Result<DeadmanStatus, ApiError> {
 /// Settings of the switch. Other fields of the response may be sent back and are ignored.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(transparent)]
-pub struct DeadmanInput(#[schemars(with = "DeadmanSettings")] Map<String, Value>);
+pub(super) struct DeadmanInput(#[schemars(with = "DeadmanSettings")] Map<String, Value>);
 
 async fn replace(cx: Cx, request: Req<DeadmanInput>) -> Result<WithHeaders<DeadmanStatus>, ApiError> {
     let mut input = request.input.0;
@@ -94,13 +94,13 @@ async fn replace(cx: Cx, request: Req<DeadmanInput>) -> Result<WithHeaders<Deadm
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct WipeRequest {
+pub(super) struct WipeRequest {
     #[schemars(with = "WipeLevel")]
     pub level: Option<WipeLevel>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct WipeResult {
+pub(super) struct WipeResult {
     pub level: WipeLevel,
     /// The daemon stops after this response, and all traffic stays blocked.
     pub ending: bool,

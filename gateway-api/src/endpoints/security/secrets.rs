@@ -21,7 +21,7 @@ const LENGTH: std::ops::RangeInclusive<usize> = 12..=1024;
 const SET: Audit = Audit { action: "set_secrets_passphrase", resource_type: "secrets" };
 const CLEAR: Audit = Audit { action: "clear_secrets_passphrase", resource_type: "secrets" };
 
-pub fn rows(t: &mut Table) {
+pub(super) fn rows(t: &mut Table) {
     t.view("/secrets", "list_secrets", list)
         .summary("Stored secrets and their form")
         .doc("Values are never included.")
@@ -45,7 +45,7 @@ pub fn rows(t: &mut Table) {
 
 /// A stored secret, without its value.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct StoredSecret {
+pub(super) struct StoredSecret {
     /// Reference to the secret: `type/id/field`.
     pub r#ref: String,
     /// Type of the object, such as `tunnel`; `setting` for settings.
@@ -82,7 +82,7 @@ async fn list(cx: Cx, _: Req<()>) -> Result<WithHeaders<Vec<StoredSecret>>, ApiE
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct EncryptionStatus {
+pub(super) struct EncryptionStatus {
     /// Secrets are stored encrypted.
     pub encrypted: bool,
     pub total_secrets: usize,
@@ -115,7 +115,7 @@ async fn status(cx: Cx, _: Req<()>) -> Result<EncryptionStatus, ApiError> {
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct PassphraseRequest {
+pub(super) struct PassphraseRequest {
     /// Passphrase of 12 to 1024 characters.
     #[schemars(with = "String")]
     pub passphrase: Secret,

@@ -16,7 +16,7 @@ use crate::request::Req;
 /// are those of WireGuard datagrams.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "CoverStats")]
-pub struct Stats {
+pub(super) struct Stats {
     enabled: bool,
     engine: &'static str,
     /// Schedules of cover traffic.
@@ -70,7 +70,7 @@ enum CoverState {
     NotSupported,
 }
 
-pub async fn stats(cx: Cx, _: Req<()>) -> Result<Stats, ApiError> {
+pub(super) async fn stats(cx: Cx, _: Req<()>) -> Result<Stats, ApiError> {
     let open = cx.open()?;
     let world = open.world();
     let (state, seen) = (world.state, world.reports.tunnels);

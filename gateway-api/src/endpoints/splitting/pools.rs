@@ -20,7 +20,7 @@ const RECENT_SECONDS: u32 = 60;
 
 /// Pool of a policy.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Pool {
+pub(super) struct Pool {
     pub policy_id: String,
     pub policy: String,
     /// New flows are distributed now.
@@ -36,7 +36,7 @@ pub struct Pool {
 
 /// A tunnel in a pool.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Member {
+pub(super) struct Member {
     pub tunnel: String,
     /// Weight from its splitting endpoint, else its own weight.
     pub weight: u32,
@@ -60,14 +60,14 @@ pub struct Member {
 }
 
 /// All pools.
-pub struct Pools {
+pub(super) struct Pools {
     pub pools: Vec<Pool>,
     /// Tunnels by name.
     tunnels: BTreeMap<String, TunnelLive>,
 }
 
 impl Pools {
-    pub fn of(open: &Open) -> Pools {
+    pub(super) fn of(open: &Open) -> Pools {
         let observed = open.live();
         let World { state, now, .. } = &observed.world;
         let (compiled, now) = (observed.world.live(), *now);
@@ -109,12 +109,12 @@ impl Pools {
     }
 
     /// Returns the names of the tunnels in pools.
-    pub fn tunnels(&self) -> BTreeSet<String> {
+    pub(super) fn tunnels(&self) -> BTreeSet<String> {
         self.pools.iter().flat_map(|pool| &pool.endpoints).map(|member| member.tunnel.clone()).collect()
     }
 
     /// Returns health, traffic in bytes and round-trip time of a tunnel.
-    pub fn tunnel(&self, name: &str) -> (bool, u64, Option<f64>) {
+    pub(super) fn tunnel(&self, name: &str) -> (bool, u64, Option<f64>) {
         self.tunnels.get(name).map_or((false, 0, None), measured)
     }
 }
@@ -165,7 +165,7 @@ fn member(
 }
 
 /// Returns a percentage with one decimal. `None` if `all` is 0.
-pub fn percent(part: u64, all: u64) -> Option<f64> {
+pub(super) fn percent(part: u64, all: u64) -> Option<f64> {
     let thousandths = u128::from(part) * 1000 / u128::from(all.max(1));
     (all > 0).then(|| f64::from(u32::try_from(thousandths).unwrap_or(u32::MAX)) / 10.0)
 }

@@ -12,7 +12,7 @@ use crate::reply::WithHeaders;
 use crate::request::Req;
 use crate::table::Table;
 
-pub fn rows(t: &mut Table) {
+pub(super) fn rows(t: &mut Table) {
     t.view("/tunnels/history", "list_tunnel_history", show)
         .heavy()
         .summary("States and traffic of each tunnel in the last day, by minute")
@@ -32,7 +32,7 @@ struct TunnelHistoryQuery {
 
 /// History of a tunnel.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct RecordedTunnel {
+pub(super) struct RecordedTunnel {
     pub tunnel_id: Id,
     pub name: String,
     #[serde(flatten)]

@@ -14,7 +14,7 @@ use crate::endpoints::interfaces::presence::Interfaces;
 const EXPLICIT: [&str; 2] = ["enabled", "balance"];
 
 /// Returns warnings about fields that a request should name and does not. `uplinks` is the list as it was sent.
-pub fn unnamed_fields(uplinks: &Value) -> Vec<Warning> {
+pub(super) fn unnamed_fields(uplinks: &Value) -> Vec<Warning> {
     let list = uplinks.as_array().into_iter().flatten().enumerate();
     let lacks = |wan: &Value, field: &str| wan.is_object() && wan.get(field).is_none();
     list.flat_map(|(index, wan)| {
@@ -27,7 +27,7 @@ pub fn unnamed_fields(uplinks: &Value) -> Vec<Warning> {
 }
 
 /// Returns the warnings. Each message begins with a code. `interfaces` are the configured networks by interface.
-pub fn advice(config: &Bootstrap, facts: &Facts, interfaces: &InterfacesConfig) -> Vec<Warning> {
+pub(super) fn advice(config: &Bootstrap, facts: &Facts, interfaces: &InterfacesConfig) -> Vec<Warning> {
     let network = &config.network;
     let known = Interfaces::new(config, facts);
     let enabled = || network.wans.iter().filter(|wan| wan.enabled);

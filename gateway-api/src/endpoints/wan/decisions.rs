@@ -23,7 +23,7 @@ use crate::request::Req;
 const FLOW_AGE: u32 = 60;
 
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct WanManager {
+pub(super) struct WanManager {
     /// `manual`: the manager only observes.
     pub mode: FailoverMode,
     /// Name of the active uplink. Null before the first decision, and with a single uplink: the main routing table decides.
@@ -43,7 +43,7 @@ pub struct WanManager {
 
 /// Default route in the kernel.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct KernelRouting {
+pub(super) struct KernelRouting {
     /// Names of the uplinks that the plan in the kernel gives new connections. Empty if the main routing table decides,
     /// and while no plan is in the kernel.
     pub new_connections: Vec<String>,
@@ -56,7 +56,7 @@ pub struct KernelRouting {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct KernelRoute {
+pub(super) struct KernelRoute {
     pub interface: String,
     /// Name of the uplink on this interface; null if it is none.
     pub uplink: Option<String>,
@@ -66,7 +66,7 @@ pub struct KernelRoute {
 }
 
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Timing {
+pub(super) struct Timing {
     /// Time of the next probe.
     pub next_eval: Option<Timestamp>,
     /// Seconds between two changes, unless the active uplink fails.
@@ -77,7 +77,7 @@ pub struct Timing {
 
 /// An uplink as the dataplane knows it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct EgressLeg {
+pub(super) struct EgressLeg {
     pub uplink: String,
     /// Number of the routing table.
     pub table: u32,

@@ -19,7 +19,7 @@ use crate::request::Req;
 
 /// Health of an uplink.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct UplinkHealth {
+pub(super) struct UplinkHealth {
     /// Name of the uplink, else of its interface.
     pub uplink: String,
     pub interface: String,

@@ -23,7 +23,7 @@ const BALANCE: &str = "network.wan_balance";
 
 /// Uplinks and the distribution of traffic.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct WanUplinks {
+pub(super) struct WanUplinks {
     pub uplinks: Vec<Wan>,
     /// `manual`: the manager only observes. `auto`: it applies its decisions.
     pub wan_failover_mode: FailoverMode,
@@ -33,7 +33,7 @@ pub struct WanUplinks {
 
 /// The whole list. An omitted mode or balance keeps its value.
 #[derive(Debug, Deserialize, JsonSchema)]
-pub struct WanUplinksRequest {
+pub(super) struct WanUplinksRequest {
     pub uplinks: Vec<Wan>,
     #[serde(default)]
     #[schemars(with = "FailoverMode")]

@@ -10,7 +10,7 @@ use crate::checksum::sum;
 
 /// A packet that is built from its fields.
 #[derive(Clone, Debug)]
-pub struct Built {
+pub(crate) struct Built {
     pub source: SocketAddr,
     pub destination: SocketAddr,
     pub protocol: u8,
@@ -23,7 +23,7 @@ pub struct Built {
 }
 
 impl Built {
-    pub fn frame(&self) -> Vec<u8> {
+    pub(crate) fn frame(&self) -> Vec<u8> {
         let transport = self.transport();
         let mut frame = [self.to, self.from].concat();
         match (self.source.ip(), self.destination.ip()) {
@@ -78,7 +78,7 @@ impl Built {
     }
 }
 
-pub fn address(ipv6: bool) -> BoxedStrategy<IpAddr> {
+pub(crate) fn address(ipv6: bool) -> BoxedStrategy<IpAddr> {
     if ipv6 {
         any::<[u8; 16]>().prop_map(IpAddr::from).boxed()
     } else {
@@ -90,7 +90,7 @@ fn endpoint(ipv6: bool) -> impl Strategy<Value = SocketAddr> {
     (address(ipv6), any::<u16>()).prop_map(|(address, port)| SocketAddr::new(address, port))
 }
 
-pub fn built(ipv6: bool) -> impl Strategy<Value = Built> {
+pub(crate) fn built(ipv6: bool) -> impl Strategy<Value = Built> {
     let headers = (endpoint(ipv6), endpoint(ipv6), prop_oneof![Just(UDP), Just(TCP)], 2u8.., any::<u16>());
     let rest = (
         prop_oneof![Just(0x10u8), Just(0x18), Just(0xd8)],
@@ -108,7 +108,7 @@ fn word(address: IpAddr) -> Address {
 }
 
 /// The key after a rewrite to these ends.
-pub fn key_after<F: Family>(source: SocketAddr, destination: SocketAddr) -> Key<F::Address> {
+pub(crate) fn key_after<F: Family>(source: SocketAddr, destination: SocketAddr) -> Key<F::Address> {
     Key {
         source: F::narrow(&word(source.ip())),
         destination: F::narrow(&word(destination.ip())),

@@ -4,34 +4,34 @@ use crate::grammar::{
     Arity, Call, Column, Command, Flag, Method, Operand, ParameterKind, Prints, Verdict, Work,
 };
 
-pub const fn column(heading: &'static str, field: &'static str) -> Column {
+pub(super) const fn column(heading: &'static str, field: &'static str) -> Column {
     Column { heading, field }
 }
 
-pub const fn operand(name: &'static str, what: ParameterKind, arity: Arity) -> Operand {
+pub(super) const fn operand(name: &'static str, what: ParameterKind, arity: Arity) -> Operand {
     Operand { name, what, arity }
 }
 
-pub const BODY: Operand = operand("json", ParameterKind::Json, Arity::Optional);
+pub(super) const BODY: Operand = operand("json", ParameterKind::Json, Arity::Optional);
 
-pub fn get(path: &'static str) -> Call {
+pub(super) fn get(path: &'static str) -> Call {
     Call { method: Method::Get, path }
 }
 
-pub fn post(path: &'static str) -> Call {
+pub(super) fn post(path: &'static str) -> Call {
     Call { method: Method::Post, path }
 }
 
-pub fn put(path: &'static str) -> Call {
+pub(super) fn put(path: &'static str) -> Call {
     Call { method: Method::Put, path }
 }
 
-pub fn delete(path: &'static str) -> Call {
+pub(super) fn delete(path: &'static str) -> Call {
     Call { method: Method::Delete, path }
 }
 
 /// Returns a command that makes one call and prints the response as JSON; methods change the rest.
-pub fn command(verb: &'static str, call: Call, about: &'static str) -> Command {
+pub(super) fn command(verb: &'static str, call: Call, about: &'static str) -> Command {
     Command {
         verb,
         about,
@@ -47,7 +47,7 @@ pub fn command(verb: &'static str, call: Call, about: &'static str) -> Command {
 }
 
 /// Returns a `list` command that prints a table.
-pub fn list(call: Call, about: &'static str, columns: &'static [Column]) -> Command {
+pub(super) fn list(call: Call, about: &'static str, columns: &'static [Column]) -> Command {
     command("list", call, about).prints(Prints::Table(columns))
 }
 

@@ -68,7 +68,7 @@ const SYNC: &[Flag] = &[Flag {
     about: "URL of the peer to pull from",
 }];
 
-pub fn kinds(kinds: &mut Vec<Kind>) {
+pub(super) fn kinds(kinds: &mut Vec<Kind>) {
     let mut kind = |name, about, commands| {
         kinds.push(Kind { name, group: Group::Network, about, commands });
     };

@@ -204,7 +204,7 @@ const COLLECTIONS: &[Collection] = &[
     },
 ];
 
-pub fn kinds(kinds: &mut Vec<Kind>) {
+pub(super) fn kinds(kinds: &mut Vec<Kind>) {
     for collection in COLLECTIONS {
         let mut commands: Vec<Command> =
             collection.verbs.iter().map(|verb| collection.command(*verb)).collect();

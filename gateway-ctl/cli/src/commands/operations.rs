@@ -51,7 +51,7 @@ const SECRETS: &[Column] = &[
     column("REF", "ref"),
 ];
 
-pub fn kinds(kinds: &mut Vec<Kind>) {
+pub(super) fn kinds(kinds: &mut Vec<Kind>) {
     let mut kind = |name, about, commands| {
         kinds.push(Kind { name, group: Group::Operations, about, commands });
     };

@@ -25,7 +25,7 @@ const PLAN: Operand = operand("file", ParameterKind::Json, Arity::Optional);
 /// A rejected plan has the same exit code as a rejected request.
 const INVALID: Verdict = Verdict { field: "/valid", bad: Bad::False, exit: 6 };
 
-pub fn kinds(kinds: &mut Vec<Kind>) {
+pub(super) fn kinds(kinds: &mut Vec<Kind>) {
     let mut kind = |name, about, commands| {
         kinds.push(Kind { name, group: Group::Policy, about, commands });
     };

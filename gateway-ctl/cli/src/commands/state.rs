@@ -14,7 +14,7 @@ const DRIFT: &[Column] = &[
     column("REPAIRED", "repaired"),
 ];
 
-pub fn kinds(kinds: &mut Vec<Kind>) {
+pub(super) fn kinds(kinds: &mut Vec<Kind>) {
     let mut kind = |name, about, command| {
         kinds.push(Kind { name, group: Group::State, about, commands: vec![command] });
     };

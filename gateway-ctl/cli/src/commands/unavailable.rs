@@ -52,15 +52,15 @@ const VERBS: &[(&str, &[&str], &str)] = &[
     ("profiles", &["apply"], "Apply stored policies with POST /api/v1/routing/policies/apply."),
 ];
 
-pub fn kind(word: &str) -> Option<&'static str> {
+pub(crate) fn kind(word: &str) -> Option<&'static str> {
     POINTERS.iter().find(|(words, _)| words.contains(&word)).map(|(_, text)| *text)
 }
 
-pub fn verb(kind: &str, word: &str) -> Option<&'static str> {
+pub(crate) fn verb(kind: &str, word: &str) -> Option<&'static str> {
     VERBS.iter().find(|(of, words, _)| *of == kind && words.contains(&word)).map(|(.., text)| *text)
 }
 
 /// Returns all words with an alternative.
-pub fn words() -> impl Iterator<Item = &'static str> {
+pub(crate) fn words() -> impl Iterator<Item = &'static str> {
     POINTERS.iter().flat_map(|(words, _)| words.iter().copied())
 }

@@ -6,7 +6,7 @@ use roff::{Roff, bold, roman};
 use super::{push_entry, push_head, push_verbatim};
 
 /// Returns gateway.yaml(5).
-pub fn page() -> String {
+pub(crate) fn page() -> String {
     let (head, keys) = split(EXAMPLE);
     let mut page = Roff::new();
     push_head(&mut page, ["GATEWAY.YAML", "5", "File Formats Manual"]);

@@ -36,12 +36,12 @@ pub(super) struct Condition {
 }
 
 impl Condition {
-    pub fn new(report: Report, is_dismissed: bool) -> Condition {
+    pub(super) fn new(report: Report, is_dismissed: bool) -> Condition {
         Condition { report, beyond_since: None, reports: VecDeque::new(), in_a_row: 0, is_dismissed }
     }
 
     /// Takes another report.
-    pub fn take(&mut self, report: Report, now: Now) {
+    pub(super) fn take(&mut self, report: Report, now: Now) {
         self.report = report;
         self.in_a_row = self.in_a_row.saturating_add(1);
         if self.reports.len() == MAX_COUNTED {
@@ -51,7 +51,7 @@ impl Condition {
     }
 
     /// Reports whether the condition is beyond the rule's threshold now, whatever the window.
-    pub fn is_beyond(&self, behaviour: Behaviour, rule: &ActiveRule) -> bool {
+    pub(super) fn is_beyond(&self, behaviour: Behaviour, rule: &ActiveRule) -> bool {
         match (behaviour.measure, self.report.value) {
             (Measure::AtLeast | Measure::Count, Some(value)) => value >= rule.threshold,
             (Measure::AtMost, Some(value)) => value <= rule.threshold,
@@ -60,7 +60,7 @@ impl Condition {
     }
 
     /// Reports whether the rule makes an alert of the condition now.
-    pub fn is_met(&mut self, behaviour: Behaviour, rule: &ActiveRule, now: Now) -> bool {
+    pub(super) fn is_met(&mut self, behaviour: Behaviour, rule: &ActiveRule, now: Now) -> bool {
         if !self.is_beyond(behaviour, rule) {
             self.beyond_since = None;
             return false;
@@ -80,12 +80,12 @@ impl Condition {
     }
 
     /// Reports whether the window of the rule has begun.
-    pub fn is_in_window(&self) -> bool {
+    pub(super) fn is_in_window(&self) -> bool {
         self.beyond_since.is_some() && !self.is_dismissed
     }
 
     /// Reports whether a report came within a window.
-    pub fn has_reports_within(&self, window: SignedDuration, now: Now) -> bool {
+    pub(super) fn has_reports_within(&self, window: SignedDuration, now: Now) -> bool {
         self.reports.back().is_some_and(|last| !now.has_passed(*last, window))
     }
 }

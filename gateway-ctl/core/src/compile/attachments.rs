@@ -51,7 +51,10 @@ pub fn attachments(
 }
 
 /// Reports LAN interfaces whose packets cannot be evaluated.
-pub fn unsupported_lans<'a>(network: &'a Network, facts: &'a Facts) -> impl Iterator<Item = Finding> + 'a {
+pub(super) fn unsupported_lans<'a>(
+    network: &'a Network,
+    facts: &'a Facts,
+) -> impl Iterator<Item = Finding> + 'a {
     let links = network.lan.iter().filter_map(|name| Some((name, facts.links.get(name)?)));
     links.filter(|(_, link)| link.link_layer != LinkLayer::Ethernet).map(|(name, _)| Finding {
         code: "lan_without_ethernet",
@@ -104,7 +107,12 @@ impl Stack<'_> {
 }
 
 /// Reports whether an interface is the parent of VLANs, at any depth, that its guard tells from its own packets.
-pub fn keeps_vlans_apart(network: &Network, facts: &Facts, egress: &BTreeSet<&str>, name: &str) -> bool {
+pub(super) fn keeps_vlans_apart(
+    network: &Network,
+    facts: &Facts,
+    egress: &BTreeSet<&str>,
+    name: &str,
+) -> bool {
     let below = lower_links(network, facts, egress);
     Stack { facts, below: &below, egress, network }.keeps_apart(name, MAX_DEPTH)
 }

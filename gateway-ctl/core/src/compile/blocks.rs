@@ -13,7 +13,7 @@ use crate::doh_servers;
 use crate::plan::Dataplane;
 
 /// Returns the flags of a host. Whether the gateway answers for other resolvers is up to the DNS mode.
-pub fn flags(input: &Input<'_>, blocks: HostBlocks, mode: DnsMode) -> u32 {
+pub(super) fn flags(input: &Input<'_>, blocks: HostBlocks, mode: DnsMode) -> u32 {
     let flag = |is_set: bool, flag: u32| if is_set { flag } else { 0 };
     let forces = blocks.force_dns && mode != DnsMode::Off && input.network.dns_port != 0;
     flag(forces, device_flags::FORCED_DNS)
@@ -30,12 +30,12 @@ pub fn flags(input: &Input<'_>, blocks: HostBlocks, mode: DnsMode) -> u32 {
 }
 
 /// Reports whether the resolver here answers in place of all others: for every host of the LAN, and for this host.
-pub fn forces_dns_of_all(input: &Input<'_>) -> bool {
+pub(super) fn forces_dns_of_all(input: &Input<'_>) -> bool {
     input.state.group::<PrivacyMode>().mode == DnsMode::System && input.network.dns_port != 0
 }
 
 /// Adds the addresses and the names of public resolvers if anything of the plan blocks them.
-pub fn lower(input: &Input<'_>, dataplane: &mut Dataplane) {
+pub(super) fn lower(input: &Input<'_>, dataplane: &mut Dataplane) {
     let devices = dataplane.devices_by_mac.values().map(|device| device.flags);
     let flags = devices.fold(dataplane.header.flags, |all, flags| all | flags);
     if flags & block_flags::DOH != 0 {

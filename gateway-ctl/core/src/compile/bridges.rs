@@ -55,7 +55,7 @@ pub fn bridge_refusal(state: &State, facts: &Facts, tunnel: &Tunnel) -> Option<S
 }
 
 /// Returns the address at which the bridge of a tunnel takes its datagrams.
-pub fn near(leg: LegId) -> SocketAddr {
+pub(super) fn near(leg: LegId) -> SocketAddr {
     SocketAddr::new(IpAddr::V4(Ipv4Addr::new(127, 71, 0, leg.get())), names::BRIDGE_PORT)
 }
 
@@ -64,7 +64,7 @@ fn destination(tunnel: &Tunnel) -> Option<String> {
     tunnel.peers.iter().find_map(|peer| peer.endpoint.as_ref()).map(ToString::to_string)
 }
 
-pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
+pub(super) fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
     let tunnels = input.state.tunnels.iter();
     for tunnel in tunnels.filter(|tunnel| tunnel.r#type == TunnelType::Wireguard) {
         if !is_present(tunnel, legs) {
@@ -94,7 +94,7 @@ pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
 }
 
 /// Returns the bytes that a transport adds to a datagram, without IP.
-pub fn overhead(transport: &Transport, tunnel: &Tunnel) -> u16 {
+pub(super) fn overhead(transport: &Transport, tunnel: &Tunnel) -> u16 {
     match transport.r#type {
         // TCP with timestamps, and the length.
         TransportType::Udp2Tcp => 20 + 12 + 2,

@@ -25,7 +25,7 @@ pub fn shared_uplinks(dataplane: &Dataplane) -> BTreeSet<LegId> {
 ///
 /// Without a selection of the manager, the main routing table decides. It may lead to an uplink that is disabled, so
 /// then the best of the enabled ones is selected here.
-pub fn uplink(input: &Input<'_>, legs: &Legs) -> DefaultUplink {
+pub(super) fn uplink(input: &Input<'_>, legs: &Legs) -> DefaultUplink {
     // Facts may be older than the configuration.
     let is_uplink = |number: &LegId| legs.get(*number).is_some_and(|leg| leg.is_uplink());
     if let Some(active) = input.facts.uplinks.active.filter(is_uplink) {
@@ -44,7 +44,7 @@ pub fn uplink(input: &Input<'_>, legs: &Legs) -> DefaultUplink {
 
 /// Adds the action of traffic by the default route behind those of the policies. There is none where the main routing
 /// table decides.
-pub fn lower(input: &Input<'_>, legs: &Legs, dataplane: &mut Dataplane) {
+pub(super) fn lower(input: &Input<'_>, legs: &Legs, dataplane: &mut Dataplane) {
     let choose = |has: fn(&Leg) -> bool| match legs.default {
         DefaultUplink::Leg(active) => Some(choice(input, legs, active, has)),
         DefaultUplink::Nowhere => Some(Choice::REJECT),

@@ -16,7 +16,7 @@ use super::blocks;
 use super::policies::Ranks;
 use crate::plan::Dataplane;
 
-pub fn lower(input: &Input<'_>, ranks: &Ranks, dataplane: &mut Dataplane) {
+pub(super) fn lower(input: &Input<'_>, ranks: &Ranks, dataplane: &mut Dataplane) {
     let resolvers = resolvers(input);
     let restricts = restricts_administration(input);
     let blocks: PrivacyBlocks = input.state.group();
@@ -43,7 +43,7 @@ pub fn lower(input: &Input<'_>, ranks: &Ranks, dataplane: &mut Dataplane) {
 }
 
 /// Returns the flags of hosts that are no device.
-pub fn flags_of_unknown(treatment: UnknownHosts) -> u32 {
+pub(super) fn flags_of_unknown(treatment: UnknownHosts) -> u32 {
     match treatment {
         UnknownHosts::Direct => 0,
         UnknownHosts::Blocked => device_flags::NO_INTERNET,
@@ -72,7 +72,7 @@ fn is_resolver(input: &Input<'_>, device: &Device, resolvers: &[IpAddr]) -> bool
 
 /// Reports whether administration is restricted to devices that may administer the gateway. Without such a device it is
 /// not, or every host would be locked out.
-pub fn restricts_administration(input: &Input<'_>) -> bool {
+pub(super) fn restricts_administration(input: &Input<'_>) -> bool {
     let has_access = |device: &Device| {
         device.status != DeviceStatus::Blocked
             && input.state.trust_class_of(device).is_some_and(|class| class.admin_access)

@@ -22,7 +22,7 @@ use crate::indexes::LegId;
 pub const DRAIN: SignedDuration = SignedDuration::from_secs(30);
 
 /// Notes until when the tunnels that were taken down keep their flows.
-pub fn set_drain_deadlines(input: &Input<'_>, in_trial: &[Cow<'_, RoutingPolicy>], legs: &mut Legs) {
+pub(super) fn set_drain_deadlines(input: &Input<'_>, in_trial: &[Cow<'_, RoutingPolicy>], legs: &mut Legs) {
     let down: Vec<(LegId, Timestamp)> = input
         .state
         .tunnels
@@ -50,7 +50,7 @@ pub fn set_drain_deadlines(input: &Input<'_>, in_trial: &[Cow<'_, RoutingPolicy>
 }
 
 /// Reports whether flows of the policy keep a leg that new flows do not take. A sticky source moves as a whole.
-pub fn drains(policy: &RoutingPolicy) -> bool {
+pub(super) fn drains(policy: &RoutingPolicy) -> bool {
     let failover = policy.hop_mode == HopMode::Failover && policy.sticky.unwrap_or_default() == Sticky::Flow;
     policy.is_pool() || failover
 }
@@ -67,13 +67,17 @@ fn end(tunnel: &Tunnel, now: Timestamp) -> Option<Timestamp> {
 }
 
 /// Returns the end of the drain of a leg that was removed at a time. `None` if it has passed.
-pub fn after(since: Timestamp, now: Timestamp) -> Option<Timestamp> {
+pub(super) fn after(since: Timestamp, now: Timestamp) -> Option<Timestamp> {
     // A clock that was set back does not prolong it.
     since.checked_add(DRAIN).ok().filter(|end| since <= now && now < *end)
 }
 
 /// Returns the splitting endpoint of a tunnel for the pool of a policy: the one for this policy, else the one for all.
-pub fn endpoint<'a>(state: &'a State, policy: &RoutingPolicy, tunnel: &str) -> Option<&'a SplittingEndpoint> {
+pub(super) fn endpoint<'a>(
+    state: &'a State,
+    policy: &RoutingPolicy,
+    tunnel: &str,
+) -> Option<&'a SplittingEndpoint> {
     let of =
         |policy| state.splitting_endpoints.iter().find(|one| one.tunnel == tunnel && one.policy_id == policy);
     of(Some(policy.meta.id)).or_else(|| of(None))

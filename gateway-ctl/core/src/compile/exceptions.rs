@@ -18,7 +18,7 @@ use jiff::Timestamp;
 use super::Input;
 
 /// Before that of every policy: those begin at 0.
-pub const PRIORITY: i64 = -1;
+pub(super) const PRIORITY: i64 = -1;
 
 impl<'a> Input<'a> {
     /// The policy of this id, as it was applied or as an exception, a profile or a segment makes it.

@@ -12,7 +12,7 @@ use gateway_model::kinds::routing_policy::FailPolicy;
 
 /// Choices of a policy by kind of traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ByTraffic<T> {
+pub(super) struct ByTraffic<T> {
     pub v4: T,
     pub v6: T,
     /// Traffic that the proxy does not take.
@@ -20,10 +20,10 @@ pub struct ByTraffic<T> {
 }
 
 /// Egress of a policy: the choices of both families, and the action for traffic that the proxy does not take.
-pub type Choices = (Choice, Choice, u8);
+pub(super) type Choices = (Choice, Choice, u8);
 
 /// Returns the weakest failure policy with the same choices. `choose` has the choices under a failure policy.
-pub fn needed(
+pub(super) fn needed(
     policy: &RoutingPolicy,
     own: &Choices,
     choose: impl Fn(&RoutingPolicy) -> Choices,

@@ -15,7 +15,7 @@ use crate::plan::Plan;
 
 /// Lists the marks that may leave by the interface of each leg: forwarded traffic, traffic of this host on the leg, and
 /// replies of this host to traffic from it.
-pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
+pub(super) fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
     for name in &input.network.disabled_uplinks {
         if let Some(link) = input.facts.links.get(name) {
             plan.dataplane.egress_legs.insert(link.index, DISABLED_LEG);

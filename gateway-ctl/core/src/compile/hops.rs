@@ -15,7 +15,7 @@ use super::{HopState, Input, Legs, Underlay, draining};
 use crate::indexes::{LegId, ProxyIndex};
 
 /// The hops of a policy. A hop of a path is usable only if it is reached through the one before.
-pub fn states(input: &Input<'_>, policy: &RoutingPolicy, legs: &Legs) -> Vec<HopState> {
+pub(super) fn states(input: &Input<'_>, policy: &RoutingPolicy, legs: &Legs) -> Vec<HopState> {
     let mut states = tunnels(input, policy, legs);
     for place in 0..states.len() {
         if states[place].hop.r#type == HopType::Proxy {
@@ -151,7 +151,7 @@ fn proxy(input: &Input<'_>, state: &mut HopState, by: Vec<Option<LegId>>) {
 
 /// Egresses that the traffic of a policy may take now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ResolvedEgress {
+pub(super) struct ResolvedEgress {
     /// Index of the hop by which new flows leave, the first of them in a pool. `None` means that the failure policy
     /// applies.
     pub active: Option<usize>,
@@ -165,7 +165,7 @@ pub struct ResolvedEgress {
     pub udp: bool,
 }
 
-pub fn resolve_egress(input: &Input<'_>, policy: &RoutingPolicy, hops: &[HopState]) -> ResolvedEgress {
+pub(super) fn resolve_egress(input: &Input<'_>, policy: &RoutingPolicy, hops: &[HopState]) -> ResolvedEgress {
     let mut resolved = by_hops(policy, hops);
     if let Some(hop) = hops.iter().find(|hop| hop.proxy.is_some() && hop.proxy == resolved.proxy) {
         let proxy = input.state.find::<Proxy>(&hop.hop.target);

@@ -26,7 +26,7 @@ const RULES: u32 = names::RULE_INTERFACES;
 const MAX_INTERFACES: u32 = names::MAX_INTERFACES;
 
 /// Adds addresses, routes and rules of the configured interfaces.
-pub fn lower(input: &Input<'_>, plan: &mut Plan, findings: &mut Vec<Finding>) {
+pub(super) fn lower(input: &Input<'_>, plan: &mut Plan, findings: &mut Vec<Finding>) {
     for (position, (name, settings)) in (0..MAX_INTERFACES).zip(&input.network.interfaces) {
         let role = role(input.state, input.network, input.facts, name);
         let Some(link) = input.facts.links.get(name) else {

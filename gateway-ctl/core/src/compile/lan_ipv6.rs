@@ -25,7 +25,7 @@ fn is_usable(legs: &Legs, uplink: &str) -> bool {
     legs.uplink(uplink).is_some_and(|leg| leg.usable && leg.ipv6)
 }
 
-pub fn lower(input: &Input<'_>, legs: &Legs, plan: &mut Plan) {
+pub(super) fn lower(input: &Input<'_>, legs: &Legs, plan: &mut Plan) {
     let Some(settings) = &input.network.ipv6 else { return };
     let is_router = legs.by_number.values().any(|leg| leg.usable && leg.ipv6);
     let mut lan_ipv6 = LanIpv6 { is_router, ..LanIpv6::default() };
@@ -67,7 +67,7 @@ pub fn lower(input: &Input<'_>, legs: &Legs, plan: &mut Plan) {
 }
 
 /// Returns the delegated prefixes that are valid now, by uplink.
-pub fn live<'a>(input: &'a Input<'_>) -> impl Iterator<Item = (&'a String, &'a DelegatedPrefix)> {
+pub(super) fn live<'a>(input: &'a Input<'_>) -> impl Iterator<Item = (&'a String, &'a DelegatedPrefix)> {
     let is_wanted = input.network.ipv6.as_ref().is_some_and(|settings| settings.delegation);
     let is_uplink =
         |interface: &String| input.network.uplinks.iter().any(|uplink| uplink.interface == *interface);
@@ -122,7 +122,7 @@ fn impossible(input: &Input<'_>, net: Ipv6Net) -> Option<String> {
 }
 
 /// Reports delegated prefixes that are refused.
-pub fn refused_delegations(input: &Input<'_>) -> Vec<Finding> {
+pub(super) fn refused_delegations(input: &Input<'_>) -> Vec<Finding> {
     let refused = input.facts.delegations.iter().filter_map(|(uplink, delegated)| {
         let why = refusal(input, delegated.net)?;
         let message = format!("The prefix {} that {uplink} delegates {why}: it is not used.", delegated.net);
@@ -132,7 +132,7 @@ pub fn refused_delegations(input: &Input<'_>) -> Vec<Finding> {
 }
 
 /// Returns the next end of a delegated prefix.
-pub fn next_end(input: &Input<'_>) -> Option<Timestamp> {
+pub(super) fn next_end(input: &Input<'_>) -> Option<Timestamp> {
     live(input).map(|(_, delegated)| delegated.valid_until).min()
 }
 

@@ -13,7 +13,7 @@ use super::well_known::{is_link_local, net4, net6};
 use crate::plan::Dataplane;
 
 /// Index of an interface's set of prefixes: its position in the list of LANs.
-pub fn scope_of(input: &Input<'_>, interface: &str) -> u16 {
+pub(super) fn scope_of(input: &Input<'_>, interface: &str) -> u16 {
     let position = input.network.lan.iter().position(|name| name == interface);
     position
         .and_then(|position| u16::try_from(position).ok())
@@ -30,7 +30,7 @@ pub fn prefixes<'a>(input: &'a Input<'_>, interface: &str) -> impl Iterator<Item
     connected.chain(routed).filter(|net| net.prefix_len() > 0 && !is_link_local(net.addr()))
 }
 
-pub fn lower(input: &Input<'_>, dataplane: &mut Dataplane) {
+pub(super) fn lower(input: &Input<'_>, dataplane: &mut Dataplane) {
     for name in &input.network.lan {
         if !input.facts.links.contains_key(name) {
             continue;

@@ -35,7 +35,7 @@ pub enum DefaultUplink {
 }
 
 /// Returns the scope of a sticky leg as the programs know it.
-pub fn sticky(scope: Sticky) -> gateway_common::wire::Sticky {
+pub(super) fn sticky(scope: Sticky) -> gateway_common::wire::Sticky {
     match scope {
         Sticky::Flow => gateway_common::wire::Sticky::Flow,
         Sticky::Source => gateway_common::wire::Sticky::Source,

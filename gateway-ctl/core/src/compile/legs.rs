@@ -15,7 +15,7 @@ use super::{Input, bridges, default_route, draining, openvpn, underlays, wiregua
 use crate::network::UplinkSettings;
 
 /// Numbers the uplinks and tunnels, and decides their underlays and which of them drain, by the policies in their order.
-pub fn lower(input: &Input<'_>, in_trial: &[Cow<'_, RoutingPolicy>]) -> Legs {
+pub(super) fn lower(input: &Input<'_>, in_trial: &[Cow<'_, RoutingPolicy>]) -> Legs {
     let mut legs = Legs::default();
     for uplink in &input.network.uplinks {
         legs.add_uplink(uplink_leg(input, uplink));

@@ -17,7 +17,7 @@ use crate::plan::Plan;
 const SHORTEST_IPV4: u8 = 8;
 const SHORTEST_IPV6: u8 = 32;
 
-pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
+pub(super) fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
     let locals = &mut plan.dataplane.locals;
     let mut note = |net: IpNet, value: LocalValue| locals.insert(net.trunc(), value);
     let link_scope = [
@@ -70,7 +70,7 @@ fn networks_of_uplinks(input: &Input<'_>, legs: &[Leg]) -> BTreeMap<IpNet, LegId
 /// Returns the networks on an uplink, whose hosts are not behind its router.
 ///
 /// The address comes from the uplink, so a network that is as large as a part of the internet is no network.
-pub fn neighbour_networks(input: &Input<'_>, leg: &Leg) -> BTreeSet<IpNet> {
+pub(super) fn neighbour_networks(input: &Input<'_>, leg: &Leg) -> BTreeSet<IpNet> {
     let nets = input.facts.addresses.get(&leg.interface).into_iter().flatten();
     let is_network = |net: &&IpNet| {
         let shortest = if net.addr().is_ipv6() { SHORTEST_IPV6 } else { SHORTEST_IPV4 };

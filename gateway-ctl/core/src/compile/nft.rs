@@ -12,7 +12,7 @@ use super::well_known::is_link_local;
 use super::{Input, lan_ipv6, wireguard};
 use crate::plan::{NftRuleset, Plan, names};
 
-pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
+pub(super) fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
     plan.nft = NftRuleset {
         lan: input.network.lan.clone(),
         tunnels: names_of(legs, Leg::is_tunnel),

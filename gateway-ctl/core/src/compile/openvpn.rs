@@ -13,7 +13,7 @@ use super::{Input, tunnel_addresses};
 use crate::facts::TunnelFact;
 use crate::plan::{AddressKey, LinkSettings, OpenVpnProcess, Plan};
 
-pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
+pub(super) fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
     let tunnels = input.state.tunnels.iter();
     let tunnels = tunnels.filter(|t| t.r#type == TunnelType::Openvpn && is_present(t, legs));
     for tunnel in tunnels {
@@ -53,7 +53,7 @@ pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
 }
 
 /// Returns the reason for which the addresses of the server are refused.
-pub fn refusal(input: &Input<'_>, interface: &str, fact: &TunnelFact) -> Option<String> {
+pub(super) fn refusal(input: &Input<'_>, interface: &str, fact: &TunnelFact) -> Option<String> {
     let refused = tunnel_addresses::first_refusal(input, interface, fact.addresses.iter().copied());
     refused.map(|(address, why)| format!("its server gives out {address}, which {why}"))
 }

@@ -13,7 +13,11 @@ use crate::network::Network;
 /// A LAN interface leaves a VLAN alone that is a LAN interface or an uplink, or the port of one, and evaluates other VLANs
 /// itself. Any other parent leaves a VLAN alone that has programs, is a port, or has nothing but such VLANs above it. It
 /// need not have programs itself: if it gets the guard, that begins with the right entries.
-pub fn own_interfaces(network: &Network, facts: &Facts, egress: &BTreeSet<&str>) -> BTreeSet<(u32, u16)> {
+pub(super) fn own_interfaces(
+    network: &Network,
+    facts: &Facts,
+    egress: &BTreeSet<&str>,
+) -> BTreeSet<(u32, u16)> {
     let lan: BTreeSet<&str> = network.lan.iter().map(String::as_str).collect();
     let attached = attachments(network, facts, egress);
     let is_evaluated = |name: &str| lan.contains(name) || egress.contains(name);

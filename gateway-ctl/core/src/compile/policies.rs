@@ -28,7 +28,7 @@ use crate::indexes::{LegId, PolicyIndex};
 use crate::plan::DomainRule;
 
 /// The best rank for every key that a policy names.
-pub struct Ranks {
+pub(super) struct Ranks {
     pub all: u32,
     pub interfaces: BTreeMap<InterfaceKey, InterfaceValue>,
     pub vlans: BTreeMap<u16, u32>,
@@ -45,14 +45,18 @@ pub struct Ranks {
 
 /// The destinations of one device.
 #[derive(Default)]
-pub struct List {
+pub(super) struct List {
     /// Number of the list, from 1.
     pub number: u16,
     pub destinations: BTreeMap<IpNet, u32>,
     pub ports: BTreeMap<u16, BTreeMap<IpNet, u32>>,
 }
 
-pub fn lower(input: &Input<'_>, in_trial: &[Cow<'_, RoutingPolicy>], compiled: &mut Compiled) -> Ranks {
+pub(super) fn lower(
+    input: &Input<'_>,
+    in_trial: &[Cow<'_, RoutingPolicy>],
+    compiled: &mut Compiled,
+) -> Ranks {
     let mut ranks = Ranks {
         all: RANK_NONE,
         interfaces: interfaces(input, &compiled.legs),
@@ -84,7 +88,7 @@ pub fn lower(input: &Input<'_>, in_trial: &[Cow<'_, RoutingPolicy>], compiled: &
 }
 
 /// Lowers only the egress of the policies, and not what they match.
-pub fn lower_egress(input: &Input<'_>, in_trial: &[Cow<'_, RoutingPolicy>], compiled: &mut Compiled) {
+pub(super) fn lower_egress(input: &Input<'_>, in_trial: &[Cow<'_, RoutingPolicy>], compiled: &mut Compiled) {
     for (rank, policy) in in_force(in_trial, input.now) {
         put_to_work(input, policy, rank, compiled);
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use ipnet::IpNet;
 
 /// Returns the lowest rank on the path from each prefix to the root.
-pub fn inherit(own: &BTreeMap<IpNet, u32>) -> BTreeMap<IpNet, u32> {
+pub(super) fn inherit(own: &BTreeMap<IpNet, u32>) -> BTreeMap<IpNet, u32> {
     // In the map's order a prefix follows those that contain it, so a stack holds its ancestors.
     let mut around: Vec<(IpNet, u32)> = Vec::new();
     let mut inherited = BTreeMap::new();

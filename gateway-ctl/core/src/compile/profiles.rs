@@ -16,7 +16,7 @@ use gateway_model::resource::Meta;
 use super::Input;
 
 /// Behind that of every policy: those end at 1 000 000.
-pub const PRIORITY: i64 = 1_000_001;
+pub(super) const PRIORITY: i64 = 1_000_001;
 
 impl Input<'_> {
     /// The profiles in use, as policies for the devices that use them.

@@ -24,7 +24,7 @@ const RULE_TAKEN: u32 = names::RULE_FIRST + 5;
 const RULE_NOT_TAKEN: u32 = names::RULE_FIRST + 6;
 
 /// The number that marks give a proxy.
-pub fn number(proxy: &Proxy) -> Option<ProxyIndex> {
+pub(super) fn number(proxy: &Proxy) -> Option<ProxyIndex> {
     // The model gives out no number beyond; none blocks.
     u8::try_from(proxy.meta.slot).ok().and_then(ProxyIndex::new)
 }
@@ -61,7 +61,7 @@ pub fn by_leg(input: &Input<'_>, proxy: &Proxy, leg: Option<LegId>) -> Result<bo
     }
 }
 
-pub fn lower(input: &Input<'_>, compiled: &mut Compiled) {
+pub(super) fn lower(input: &Input<'_>, compiled: &mut Compiled) {
     for hop in compiled.policies.iter().flat_map(|policy| &policy.hops) {
         if let Some(number) = hop.proxy {
             note(input, hop, number, &mut compiled.plan);

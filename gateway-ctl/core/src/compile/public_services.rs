@@ -62,7 +62,7 @@ const SERVICES: &[(&str, &[&str])] = &[
 const RESOLVERS: &str = "public resolvers";
 
 /// Returns the service that has a part of this prefix.
-pub fn owner_of(net: Ipv6Net) -> Option<&'static str> {
+pub(super) fn owner_of(net: Ipv6Net) -> Option<&'static str> {
     let overlaps = |known: Ipv6Net| known.contains(&net) || net.contains(&known);
     let listed =
         SERVICES.iter().find(|(_, networks)| networks.iter().any(|text| text.parse().is_ok_and(overlaps)));

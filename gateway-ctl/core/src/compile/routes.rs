@@ -11,7 +11,7 @@ use crate::plan::{Plan, RouteKey, RouteValue, names};
 
 const METRIC_LEG: u32 = 100;
 
-pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
+pub(super) fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
     for leg in legs {
         leg_routes(input, leg, plan);
     }

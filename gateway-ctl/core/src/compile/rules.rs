@@ -38,7 +38,7 @@ const RULE_HOST: u32 = RULE_PROHIBIT - 1;
 const LEG_MASK: u32 = !((Mark::OWN.0 ^ Mark::PREFIX) | (Mark::ARRIVAL.0 ^ Mark::PREFIX));
 
 /// `needed`: the legs that traffic may be sent to.
-pub fn lower(
+pub(super) fn lower(
     input: &Input<'_>,
     legs: &[Leg],
     default: DefaultUplink,

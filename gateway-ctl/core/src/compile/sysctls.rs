@@ -14,7 +14,7 @@ const REFUSED: [(&str, &str); 5] = [
     ("ipv6.conf.{}.accept_source_route", "0"),
 ];
 
-pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
+pub(super) fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
     let mut set = |key: String, value: &str| plan.sysctls.insert(key, value.to_owned());
     set("net.ipv4.ip_forward".into(), "1");
     set("net.ipv6.conf.all.forwarding".into(), "1");

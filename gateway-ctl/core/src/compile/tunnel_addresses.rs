@@ -12,7 +12,7 @@ use super::well_known::is_link_local;
 use super::{Input, lan_sources};
 
 /// Returns why an interface of a tunnel cannot have an address, or `None` if it can.
-pub fn refusal(input: &Input<'_>, interface: &str, address: IpAddr) -> Option<String> {
+pub(super) fn refusal(input: &Input<'_>, interface: &str, address: IpAddr) -> Option<String> {
     let broadcast = matches!(address, IpAddr::V4(four) if four.is_broadcast());
     if address.is_unspecified() || address.is_loopback() || address.is_multicast() || broadcast {
         return Some("cannot be the address of an interface".to_owned());
@@ -39,7 +39,7 @@ pub fn refusal(input: &Input<'_>, interface: &str, address: IpAddr) -> Option<St
 }
 
 /// Returns the first address of a list that the interface cannot have, and why.
-pub fn first_refusal(
+pub(super) fn first_refusal(
     input: &Input<'_>,
     interface: &str,
     addresses: impl IntoIterator<Item = IpAddr>,
@@ -49,12 +49,12 @@ pub fn first_refusal(
 }
 
 /// Reports whether an interface is of a tunnel, or of a deleted one that is not removed yet.
-pub fn is_tunnel(input: &Input<'_>, name: &str) -> bool {
+pub(super) fn is_tunnel(input: &Input<'_>, name: &str) -> bool {
     input.state.tunnels.iter().any(|tunnel| tunnel_interface(tunnel) == name) || is_left_behind(input, name)
 }
 
 /// Reports whether an interface has the name and the kind of a tunnel's. Without a tunnel it is left behind.
-pub fn is_left_behind(input: &Input<'_>, name: &str) -> bool {
+pub(super) fn is_left_behind(input: &Input<'_>, name: &str) -> bool {
     let named = name.starts_with("wg-") || name.starts_with("ov-");
     named && input.facts.links.get(name).is_some_and(|link| matches!(link.kind.as_str(), "wireguard" | "tun"))
 }

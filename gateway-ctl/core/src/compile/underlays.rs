@@ -30,7 +30,7 @@ struct Demand {
 }
 
 /// Sets underlay and MTU of all tunnels, and marks those whose underlay is unavailable.
-pub fn resolve(input: &Input<'_>, in_trial: &[Cow<'_, RoutingPolicy>], legs: &mut Legs) {
+pub(super) fn resolve(input: &Input<'_>, in_trial: &[Cow<'_, RoutingPolicy>], legs: &mut Legs) {
     let mut demands: BTreeMap<LegId, Vec<Demand>> = BTreeMap::new();
     // Applied policies in their order; exceptions and others have to fit in.
     let (policies, exceptions): (Vec<_>, Vec<_>) =

@@ -4,25 +4,25 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
-pub fn is_link_local(address: IpAddr) -> bool {
+pub(super) fn is_link_local(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(four) => four.is_link_local(),
         IpAddr::V6(six) => six.is_unicast_link_local(),
     }
 }
 
-pub fn net4(address: Ipv4Addr, length: u8) -> IpNet {
+pub(super) fn net4(address: Ipv4Addr, length: u8) -> IpNet {
     IpNet::V4(Ipv4Net::new(address, length).expect("a length of at most 32"))
 }
 
-pub fn net6(address: Ipv6Addr, length: u8) -> IpNet {
+pub(super) fn net6(address: Ipv6Addr, length: u8) -> IpNet {
     IpNet::V6(Ipv6Net::new(address, length).expect("a length of at most 128"))
 }
 
-pub fn default4() -> IpNet {
+pub(super) fn default4() -> IpNet {
     net4(Ipv4Addr::UNSPECIFIED, 0)
 }
 
-pub fn default6() -> IpNet {
+pub(super) fn default6() -> IpNet {
     net6(Ipv6Addr::UNSPECIFIED, 0)
 }

@@ -12,18 +12,18 @@ use super::{Input, bridges, tunnel_addresses};
 use crate::plan::{AddressKey, LinkSettings, Plan, SecretKey, WireGuardDevice, WireGuardPeer};
 
 /// The tunnels that are there.
-pub fn up<'a>(input: &Input<'a>, legs: &[Leg]) -> impl Iterator<Item = &'a Tunnel> {
+pub(super) fn up<'a>(input: &Input<'a>, legs: &[Leg]) -> impl Iterator<Item = &'a Tunnel> {
     input.state.tunnels.iter().filter(|t| t.r#type == TunnelType::Wireguard && is_present(t, legs))
 }
 
 /// Returns the reason for which the addresses of a tunnel are refused.
-pub fn refusal(input: &Input<'_>, interface: &str, tunnel: &Tunnel) -> Option<String> {
+pub(super) fn refusal(input: &Input<'_>, interface: &str, tunnel: &Tunnel) -> Option<String> {
     let addresses = tunnel.addresses.iter().map(|address| address.net().addr());
     let refused = tunnel_addresses::first_refusal(input, interface, addresses);
     refused.map(|(address, why)| format!("its address {address} {why}"))
 }
 
-pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
+pub(super) fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
     for tunnel in up(input, legs) {
         let Some(leg) = legs.iter().find(|leg| leg.is_of(tunnel.meta.id)) else { continue };
         // A tunnel whose secrets cannot be read must not come up without them.

@@ -11,7 +11,7 @@ use crate::fqdn_match;
 
 /// Matched traffic, each part by the first policy that matches it, as its index in the order of evaluation.
 #[derive(Debug)]
-pub struct Cover<'a> {
+pub(super) struct Cover<'a> {
     input: &'a Input<'a>,
     all: Option<usize>,
     interfaces: BTreeMap<String, usize>,
@@ -25,7 +25,7 @@ pub struct Cover<'a> {
 }
 
 impl<'a> Cover<'a> {
-    pub fn new(input: &'a Input<'a>) -> Cover<'a> {
+    pub(super) fn new(input: &'a Input<'a>) -> Cover<'a> {
         Cover {
             input,
             all: None,
@@ -41,7 +41,7 @@ impl<'a> Cover<'a> {
     }
 
     /// Adds the matches of a policy.
-    pub fn add(&mut self, place: usize, sources: &[Source]) {
+    pub(super) fn add(&mut self, place: usize, sources: &[Source]) {
         for source in sources {
             match source {
                 Source::All => {
@@ -74,7 +74,7 @@ impl<'a> Cover<'a> {
     }
 
     /// The policies that take everything these sources match; none if anything is left over.
-    pub fn covering(&self, sources: &[Source]) -> Option<BTreeSet<usize>> {
+    pub(super) fn covering(&self, sources: &[Source]) -> Option<BTreeSet<usize>> {
         let mut covering = BTreeSet::new();
         if sources.is_empty() {
             return None;

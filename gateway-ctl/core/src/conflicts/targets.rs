@@ -13,7 +13,7 @@ use super::conflict::{Conflict, ConflictKind, Severity};
 use crate::compile::{Compiled, Input};
 
 /// Checks the parts of a policy that lead nowhere or match nothing, whatever the state of the network.
-pub fn check(
+pub(super) fn check(
     input: &Input<'_>,
     compiled: &Compiled,
     policy: &RoutingPolicy,
@@ -116,7 +116,7 @@ fn matches_nothing(input: &Input<'_>, source: &Source) -> Option<String> {
 }
 
 /// Tunnels for which two underlays are demanded, by policies or by their own setting, and circles of tunnels.
-pub fn underlays(input: &Input<'_>, policies: &[&RoutingPolicy], found: &mut Vec<Conflict>) {
+pub(super) fn underlays(input: &Input<'_>, policies: &[&RoutingPolicy], found: &mut Vec<Conflict>) {
     let mut below: BTreeMap<String, (Hop, &RoutingPolicy)> = BTreeMap::new();
     for policy in policies {
         for (tunnel, under) in policy.underlays() {

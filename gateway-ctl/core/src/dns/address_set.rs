@@ -22,12 +22,12 @@ struct Group {
 
 /// Collector of networks in any order.
 #[derive(Clone, Debug, Default)]
-pub struct NetCollector {
+pub(crate) struct NetCollector {
     groups: Vec<Group>,
 }
 
 impl NetCollector {
-    pub fn add(&mut self, net: IpNet, effect: Effect) {
+    pub(crate) fn add(&mut self, net: IpNet, effect: Effect) {
         let known = self.groups.iter().position(|group| group.effect == effect);
         let group = match known {
             Some(index) => &mut self.groups[index],
@@ -42,7 +42,7 @@ impl NetCollector {
         }
     }
 
-    pub fn finish(mut self) -> Nets {
+    pub(crate) fn finish(mut self) -> Nets {
         for group in &mut self.groups {
             group.four.sort_unstable_by_key(|net| (net.network(), net.prefix_len()));
             group.six.sort_unstable_by_key(|net| (net.network(), net.prefix_len()));

@@ -17,7 +17,7 @@ use crate::phrase::Phrase;
 
 /// Result and reason for one address family.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Explanation {
+pub(crate) struct Explanation {
     /// `BLOCKED`, `TUNNEL wg-a (vpn)`, `DIRECT`.
     pub head: String,
     /// The policy that won, if one did.
@@ -28,19 +28,19 @@ pub struct Explanation {
 
 impl Explanation {
     /// Returns the phrases of the reason.
-    pub fn phrases(&self) -> Vec<Phrase> {
+    pub(crate) fn phrases(&self) -> Vec<Phrase> {
         [&self.policy, &self.clause].into_iter().flatten().cloned().collect()
     }
 
     /// Returns the reason in English.
-    pub fn reason(&self) -> String {
+    pub(crate) fn reason(&self) -> String {
         let texts = [&self.policy, &self.clause].into_iter().flatten();
         texts.map(|phrase| phrase.text.as_str()).collect::<Vec<_>>().join("; ")
     }
 }
 
 /// One sentence for one family or both.
-pub fn sentence(who: &str, families: &[(&str, &Explanation)]) -> String {
+pub(super) fn sentence(who: &str, families: &[(&str, &Explanation)]) -> String {
     match families {
         [(_, four), (_, six)] if four != six => {
             if four.policy.is_some() && four.policy == six.policy {
@@ -58,7 +58,7 @@ pub fn sentence(who: &str, families: &[(&str, &Explanation)]) -> String {
 }
 
 /// `policy "vpn-only" (priority 10, fail-closed) matched`
-pub fn policy_matched(policy: &CompiledPolicy) -> Phrase {
+pub(super) fn policy_matched(policy: &CompiledPolicy) -> Phrase {
     let name = json!(policy.name);
     if let Some(end) = policy.exception_until {
         let text = format!("the exception {:?} holds until {end:.0}", policy.name);
@@ -77,12 +77,12 @@ fn hop_down(hop: &HopState) -> Phrase {
 }
 
 /// `vpn:wg-a is down (no handshake for 192 s), proxy:office is down`. None if all are usable.
-pub fn hops_down<'a>(hops: impl Iterator<Item = &'a HopState>) -> Option<Phrase> {
+pub(super) fn hops_down<'a>(hops: impl Iterator<Item = &'a HopState>) -> Option<Phrase> {
     all_down(hops.map(hop_down).collect())
 }
 
 /// `tunnel wg-a is down (no handshake for 192 s)`. None if all are usable.
-pub fn hops_down_in_words<'a>(hops: impl Iterator<Item = &'a HopState>) -> Option<Phrase> {
+pub(crate) fn hops_down_in_words<'a>(hops: impl Iterator<Item = &'a HopState>) -> Option<Phrase> {
     all_down(hops.map(|hop| down(hop, &hop_words(&hop.hop))).collect())
 }
 
@@ -112,7 +112,7 @@ fn down(hop: &HopState, name: &str) -> Phrase {
 }
 
 /// Kind and name of a hop as prose has them: `tunnel wg-a`.
-pub fn hop_words(hop: &Hop) -> String {
+pub(crate) fn hop_words(hop: &Hop) -> String {
     let kind = match hop.r#type {
         HopType::Vpn => "tunnel",
         HopType::Interface => "interface",
@@ -122,12 +122,12 @@ pub fn hop_words(hop: &Hop) -> String {
     format!("{kind} {}", hop.target)
 }
 
-pub fn hop_name(hop: &HopState) -> String {
+pub(super) fn hop_name(hop: &HopState) -> String {
     format!("{}:{}", hop.hop.r#type, hop.hop.target)
 }
 
 /// The name of a leg as policies write it: that of the tunnel or of the uplink.
-pub fn leg_name(input: &Input<'_>, compiled: &Compiled, number: LegId) -> String {
+pub(crate) fn leg_name(input: &Input<'_>, compiled: &Compiled, number: LegId) -> String {
     match compiled.legs.get(number) {
         None => format!("leg {number}"),
         Some(leg) => leg.name(input.state).to_owned(),
@@ -135,12 +135,12 @@ pub fn leg_name(input: &Input<'_>, compiled: &Compiled, number: LegId) -> String
 }
 
 /// The legs of a choice, each once. `None` is the default route to a proxy.
-pub fn legs_of(choice: &Choice) -> BTreeSet<Option<LegId>> {
+pub(crate) fn legs_of(choice: &Choice) -> BTreeSet<Option<LegId>> {
     LegId::of_choice(choice).collect()
 }
 
 /// Returns the reason for which traffic takes the failure policy although the proxy works.
-pub fn not_for_the_proxy(policy: &CompiledPolicy, proxy: &str, packet: &IpPacket) -> Phrase {
+pub(super) fn not_for_the_proxy(policy: &CompiledPolicy, proxy: &str, packet: &IpPacket) -> Phrase {
     let (protocol, what) = match packet.protocol {
         UDP => (json!("UDP"), "UDP"),
         ICMP | ICMPV6 => (json!("ICMP"), "ICMP"),
@@ -154,7 +154,7 @@ pub fn not_for_the_proxy(policy: &CompiledPolicy, proxy: &str, packet: &IpPacket
 }
 
 /// Returns the reason for which the hops of a policy end in its failure policy.
-pub fn failure(policy: &CompiledPolicy, ipv6: bool) -> Phrase {
+pub(super) fn failure(policy: &CompiledPolicy, ipv6: bool) -> Phrase {
     let family = if ipv6 { "IPv6" } else { "IPv4" };
     let down: Vec<&HopState> = policy.hops.iter().filter(|hop| !hop.usable).collect();
     if policy.exception_until.is_some() && policy.hops.is_empty() {
@@ -190,7 +190,7 @@ pub fn failure(policy: &CompiledPolicy, ipv6: bool) -> Phrase {
 }
 
 /// Phrase for a verdict without a policy, or before one.
-pub fn reason(reason: Reason, class: Option<&str>) -> Phrase {
+pub(crate) fn reason(reason: Reason, class: Option<&str>) -> Phrase {
     let text = text_of(reason, class);
     match (reason, class) {
         (Reason::TrustLanDenied, None) => Phrase::new("unknown_host_lan", [], text),
@@ -271,7 +271,7 @@ fn text_of(reason: Reason, class: Option<&str>) -> String {
 }
 
 /// The head of a sentence.
-pub fn head(verdict: &FamilyVerdict) -> String {
+pub(super) fn head(verdict: &FamilyVerdict) -> String {
     match (verdict.decision, verdict.local, verdict.ways.as_slice()) {
         (_, true, _) => "LOCAL".to_owned(),
         (Decision::Block, ..) => "BLOCKED".to_owned(),

@@ -54,7 +54,7 @@ pub(super) struct Outcome<'a> {
 
 impl<'a> Outcome<'a> {
     /// Reads the verdict on a packet to this destination.
-    pub fn of(
+    pub(super) fn of(
         input: &'a Input<'a>,
         compiled: &'a Compiled,
         packet: &'a IpPacket,
@@ -72,11 +72,11 @@ impl<'a> Outcome<'a> {
         Outcome { input, compiled, packet, verdict, policy: compiled.policy(verdict.rank), fate, table }
     }
 
-    pub fn is_local(&self) -> bool {
+    pub(super) fn is_local(&self) -> bool {
         matches!(self.fate, Fate::Local)
     }
 
-    pub fn decision(&self) -> Decision {
+    pub(super) fn decision(&self) -> Decision {
         match &self.fate {
             Fate::Local | Fate::Default(_) => Decision::Direct,
             Fate::Blocked | Fate::Failed | Fate::BelowFloor | Fate::NoUplink => Decision::Block,
@@ -88,7 +88,7 @@ impl<'a> Outcome<'a> {
     }
 
     /// Returns how the packet leaves: `local`, `default`, `proxy:…`, `vpn:…` or `interface:…`.
-    pub fn via(&self) -> Option<String> {
+    pub(super) fn via(&self) -> Option<String> {
         match &self.fate {
             Fate::Local => Some("local".to_owned()),
             Fate::Default(_) => Some("default".to_owned()),
@@ -100,7 +100,7 @@ impl<'a> Outcome<'a> {
     }
 
     /// Returns the interface by which the packet leaves this host.
-    pub fn interface(&self) -> Option<String> {
+    pub(super) fn interface(&self) -> Option<String> {
         match &self.fate {
             Fate::Default(way) | Fate::Proxy(way) | Fate::Leg(way) => way.clone()?.ok(),
             Fate::Local | Fate::Blocked | Fate::Failed | Fate::BelowFloor | Fate::NoUplink => None,
@@ -108,19 +108,19 @@ impl<'a> Outcome<'a> {
     }
 
     /// Returns the legs among which flows like this are divided, by name.
-    pub fn ways(&self) -> Vec<String> {
+    pub(super) fn ways(&self) -> Vec<String> {
         let leaves = matches!(self.fate, Fate::Leg(_) | Fate::Proxy(_));
         let legs = self.choice().filter(|_| leaves).map(legs_of).unwrap_or_default();
         legs.into_iter().flatten().map(|leg| leg_name(self.input, self.compiled, leg)).collect()
     }
 
     /// Returns the proxy that takes the packet.
-    pub fn taken_by(&self) -> Option<&'a str> {
+    pub(super) fn taken_by(&self) -> Option<&'a str> {
         self.proxy().filter(|_| matches!(self.fate, Fate::Proxy(_)))
     }
 
     /// Returns the hop of the policy that takes the packet.
-    pub fn hop(&self) -> Option<Hop> {
+    pub(super) fn hop(&self) -> Option<Hop> {
         let number = self.choice().and_then(|choice| ProxyIndex::new(choice.proxy));
         let mut hops = self.policy?.hops.iter();
         let hop = match &self.fate {
@@ -132,7 +132,7 @@ impl<'a> Outcome<'a> {
     }
 
     /// Returns what there is to say beside the policy. `because` is the reason of the verdict.
-    pub fn clause(&self, because: &Phrase) -> Option<Phrase> {
+    pub(super) fn clause(&self, because: &Phrase) -> Option<Phrase> {
         let unless_policy = || self.policy.is_none().then(|| because.clone());
         let failure = || self.policy.map(|policy| self.failure(policy));
         match &self.fate {
@@ -164,7 +164,7 @@ impl<'a> Outcome<'a> {
 
     /// Returns why a packet by the default route does not leave at present. An added route would let it out: it is not
     /// reported as blocked.
-    pub fn missing_route(&self) -> Option<&str> {
+    pub(super) fn missing_route(&self) -> Option<&str> {
         match &self.fate {
             Fate::Default(Some(Err(reason))) => Some(reason),
             _ => None,

@@ -13,7 +13,7 @@ use crate::dns::Name;
 
 /// The device, or the MAC address, whose traffic is evaluated.
 #[derive(Debug)]
-pub struct Subject<'a> {
+pub(crate) struct Subject<'a> {
     pub device: Option<&'a Device>,
     pub mac: Option<MacAddr>,
     /// Names by which it resolved the destination.
@@ -21,7 +21,7 @@ pub struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    pub fn find(input: &Input<'a>, request: &Request) -> Result<Subject<'a>, Refusal> {
+    pub(crate) fn find(input: &Input<'a>, request: &Request) -> Result<Subject<'a>, Refusal> {
         let mut problems = Problems::new();
         let subject = match (request.device_id, request.mac) {
             (None, None) => {
@@ -53,20 +53,20 @@ impl<'a> Subject<'a> {
     }
 
     /// Adds the names by which it resolved the destination of the request.
-    pub fn knowing(mut self, request: &Request) -> Subject<'a> {
+    pub(crate) fn knowing(mut self, request: &Request) -> Subject<'a> {
         self.names = request.name().into_iter().collect();
         self.names.extend(request.known_as.iter().cloned());
         self
     }
 
     /// Addresses observed with it.
-    pub fn addresses(&self, input: &Input<'_>) -> Vec<IpAddr> {
+    pub(crate) fn addresses(&self, input: &Input<'_>) -> Vec<IpAddr> {
         let of = |mac: &MacAddr| input.facts.neighbours.get(&mac.octets()).into_iter().flatten().copied();
         let others = self.device.map(Device::all_macs).unwrap_or_default();
         self.mac.iter().chain(others.iter().filter(|mac| Some(**mac) != self.mac)).flat_map(of).collect()
     }
 
-    pub fn label(&self) -> String {
+    pub(crate) fn label(&self) -> String {
         match (self.device, self.mac) {
             (Some(device), _) => device.name.clone(),
             (None, Some(mac)) => mac.to_string(),
@@ -74,7 +74,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    pub fn shown(&self, input: &Input<'_>) -> EvaluatedDevice {
+    pub(crate) fn shown(&self, input: &Input<'_>) -> EvaluatedDevice {
         let device = self.device;
         let groups =
             device.map(|device| input.state.groups_of(device.meta.id).map(|g| g.name.clone()).collect());

@@ -41,7 +41,7 @@ impl Entry {
 }
 
 /// Returns the packets of the request: one per address family.
-pub fn packets(
+pub(crate) fn packets(
     input: &Input<'_>,
     compiled: &Compiled,
     request: &Request,
@@ -128,7 +128,7 @@ fn with_client_hello(packet: IpPacket, name: &Name) -> IpPacket {
 }
 
 /// Returns the destination of a request that names an address.
-pub fn destination(request: &Request, problems: &mut Problems) -> Option<(IpAddr, Option<u16>)> {
+pub(super) fn destination(request: &Request, problems: &mut Problems) -> Option<(IpAddr, Option<u16>)> {
     let text = request.destination.as_deref()?.trim();
     if request.name().is_some() {
         return None;
@@ -148,7 +148,7 @@ pub fn destination(request: &Request, problems: &mut Problems) -> Option<(IpAddr
 }
 
 /// Returns the ingress LAN interface of the packet.
-pub fn entry(
+pub(crate) fn entry(
     input: &Input<'_>,
     request: &Request,
     sources: &[IpAddr],
@@ -200,7 +200,7 @@ pub fn entry(
 }
 
 /// Returns the interface that packets of a VLAN go to, of this parent or of any: one of the LAN, or an uplink.
-pub fn interface_of_vlan<'a>(input: &'a Input<'_>, parent: Option<&str>, id: u16) -> Option<&'a str> {
+pub(crate) fn interface_of_vlan<'a>(input: &'a Input<'_>, parent: Option<&str>, id: u16) -> Option<&'a str> {
     let is_lan = |name: &str| input.network.lan.iter().any(|lan| lan == name);
     let is_uplink = |name: &str| input.network.uplinks.iter().any(|uplink| uplink.interface == name);
     let is_it = |(above, other): &(String, u16)| *other == id && parent.is_none_or(|parent| parent == above);
@@ -213,7 +213,7 @@ pub fn interface_of_vlan<'a>(input: &'a Input<'_>, parent: Option<&str>, id: u16
 }
 
 /// Returns the source address: the given one, one observed with the device, or one of its network.
-pub fn source(
+pub(super) fn source(
     input: &Input<'_>,
     request: &Request,
     known: &[IpAddr],
@@ -244,7 +244,7 @@ pub fn source(
 }
 
 /// An address that a host of the LAN interface may have; none if the interface has no network of the family.
-pub fn host_of(input: &Input<'_>, entry: &Entry, ipv6: bool) -> Option<IpAddr> {
+pub(crate) fn host_of(input: &Input<'_>, entry: &Entry, ipv6: bool) -> Option<IpAddr> {
     let nets = input.facts.addresses.get(&entry.name).into_iter().flatten();
     let mut of_family = nets.filter(|net| net.addr().is_ipv6() == ipv6 && !is_link_local(net.addr()));
     of_family.next().and_then(some_host)
@@ -266,7 +266,7 @@ fn is_link_local(address: IpAddr) -> bool {
 }
 
 /// A public address for which there is no policy of its own.
-pub fn public_address(compiled: &Compiled, ipv6: bool, port: u16, trace: &mut Vec<String>) -> IpAddr {
+pub(crate) fn public_address(compiled: &Compiled, ipv6: bool, port: u16, trace: &mut Vec<String>) -> IpAddr {
     let plan = &compiled.plan.dataplane;
     let covered = |address: &IpAddr| {
         longest(&plan.locals, *address).is_some()
@@ -300,7 +300,7 @@ fn candidates(ipv6: bool) -> Box<dyn Iterator<Item = IpAddr>> {
 }
 
 /// Puts the packet together.
-pub fn packet(
+pub(crate) fn packet(
     mac: Option<MacAddr>,
     entry: &Entry,
     source: IpAddr,
@@ -332,7 +332,7 @@ pub fn packet(
 }
 
 /// Returns the port of a request: the given one, else that of HTTPS.
-pub fn port(request: &Request, of_destination: Option<u16>, trace: &mut Vec<String>) -> u16 {
+pub(super) fn port(request: &Request, of_destination: Option<u16>, trace: &mut Vec<String>) -> u16 {
     if request.protocol.unwrap_or_default() == Protocol::Icmp {
         return 0;
     }

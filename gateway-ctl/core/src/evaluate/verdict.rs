@@ -28,7 +28,7 @@ use crate::plan_maps::PlanMaps;
 
 /// Verdict with its explanation.
 #[derive(Debug)]
-pub struct EvaluatedPacket<'a> {
+pub(crate) struct EvaluatedPacket<'a> {
     pub ipv6: bool,
     pub rank: u32,
     pub verdict: FamilyVerdict,
@@ -39,12 +39,12 @@ pub struct EvaluatedPacket<'a> {
 }
 
 /// Judges by the plan as the kernel does, without its flow table. The sender knows the destination by these names.
-pub fn decide_packet(compiled: &Compiled, packet: &IpPacket, names: &[Name]) -> Verdict {
+pub(crate) fn decide_packet(compiled: &Compiled, packet: &IpPacket, names: &[Name]) -> Verdict {
     decide_with(&compiled.plan.dataplane, packet, names)
 }
 
 /// Judges a packet that the gateway sends on behalf of a host. Privacy blocks are for packets of the host only.
-pub fn decide_on_behalf(compiled: &Compiled, packet: &IpPacket) -> Verdict {
+pub(crate) fn decide_on_behalf(compiled: &Compiled, packet: &IpPacket) -> Verdict {
     let dataplane = &compiled.plan.dataplane;
     let environment = PlanMaps { ignores_blocks: true, ..PlanMaps::new(Some(dataplane)) };
     decide_in(&environment, dataplane, packet, &[], 0)
@@ -127,7 +127,7 @@ fn fast_path(compiled: &Compiled, packet: &IpPacket, verdict: &Verdict) -> FastP
     FastPathView { possible: refused.is_none(), reason: refused.map(SlowReason::as_str) }
 }
 
-pub fn evaluate_packet<'a>(
+pub(crate) fn evaluate_packet<'a>(
     input: &Input<'_>,
     compiled: &'a Compiled,
     subject: &Subject<'_>,

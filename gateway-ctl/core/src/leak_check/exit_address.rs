@@ -19,7 +19,7 @@ use crate::evaluate::leg_name;
 
 /// Comparison of the answers to the queries of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ExitResult {
+pub(super) struct ExitResult {
     /// Address that a server saw by the first of the expected egresses for which there is an answer.
     pub address: Option<IpAddr>,
     /// A tunnel does not hide the address of an uplink.

@@ -12,7 +12,7 @@ const SYN: u8 = 0x02;
 
 /// Link-layer header of a probe.
 #[derive(Clone, Copy, Debug)]
-pub struct Link {
+pub(crate) struct Link {
     pub source: [u8; 6],
     pub destination: [u8; 6],
     /// VLAN tag, 0 without one.
@@ -21,7 +21,7 @@ pub struct Link {
 
 /// Transport header and payload of a probe.
 #[derive(Clone, Debug)]
-pub enum Transport {
+pub(crate) enum Transport {
     /// Opens a TCP connection, with this sequence number.
     Syn(u32),
     Udp(Vec<u8>),
@@ -30,7 +30,12 @@ pub enum Transport {
 }
 
 /// Returns the frame of a packet. Both addresses must be of the same family.
-pub fn frame(link: Link, source: SocketAddr, destination: SocketAddr, transport: &Transport) -> Vec<u8> {
+pub(crate) fn frame(
+    link: Link,
+    source: SocketAddr,
+    destination: SocketAddr,
+    transport: &Transport,
+) -> Vec<u8> {
     let (from, to) = (octets(source.ip()), octets(destination.ip()));
     let ipv6 = source.is_ipv6();
     let ports = [source.port().to_be_bytes(), destination.port().to_be_bytes()].concat();

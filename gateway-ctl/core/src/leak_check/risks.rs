@@ -5,7 +5,7 @@ use gateway_model::kinds::privacy_class::WebRtc;
 use super::{Check, Expected, Plan, Probe};
 
 /// Returns a sentence for each risk. `unanswered` has the checks without an address that a server saw.
-pub fn remaining_risks(plan: &Plan, unanswered: &[Check]) -> Vec<String> {
+pub(super) fn remaining_risks(plan: &Plan, unanswered: &[Check]) -> Vec<String> {
     let leaves_directly = |check: Option<Check>| {
         let probes = plan.probes.iter().filter(|probe| check.is_none_or(|check| probe.check == check));
         probes.into_iter().any(Probe::leaves_directly)

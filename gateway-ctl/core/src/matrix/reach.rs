@@ -26,7 +26,7 @@ use crate::plan_maps::PlanMaps;
 
 /// Egress of one address family of a policy's traffic.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reach {
+pub(super) struct Reach {
     /// Legs that lead out.
     pub legs: BTreeSet<LegId>,
     /// Proxies that are reached, with the leg to them.
@@ -38,12 +38,12 @@ pub struct Reach {
 }
 
 impl Reach {
-    pub fn of_policy(exits: &mut Exits<'_>, policy: &CompiledPolicy, ipv6: bool) -> Reach {
+    pub(super) fn of_policy(exits: &mut Exits<'_>, policy: &CompiledPolicy, ipv6: bool) -> Reach {
         Reach::of_choice(exits, if ipv6 { &policy.v6 } else { &policy.v4 }, ipv6)
     }
 
     /// Returns the egress of datagrams, which not every proxy takes.
-    pub fn of_datagrams(exits: &mut Exits<'_>, policy: &CompiledPolicy, ipv6: bool) -> Reach {
+    pub(super) fn of_datagrams(exits: &mut Exits<'_>, policy: &CompiledPolicy, ipv6: bool) -> Reach {
         let action = policy.action();
         let choice = if ipv6 { action.v6 } else { action.v4 };
         if choice.kind() == ChoiceKind::Proxy && !action.proxy_takes_udp() {
@@ -53,7 +53,7 @@ impl Reach {
     }
 
     /// Returns the egress of traffic that no proxy takes, such as echo requests.
-    pub fn of_unproxied(exits: &mut Exits<'_>, policy: &CompiledPolicy, ipv6: bool) -> Reach {
+    pub(super) fn of_unproxied(exits: &mut Exits<'_>, policy: &CompiledPolicy, ipv6: bool) -> Reach {
         let action = policy.action();
         let choice = if ipv6 { action.v6 } else { action.v4 };
         Reach::of_choice(exits, &Choice { kind: action.unproxied() as u8, proxy: 0, ..choice }, ipv6)
@@ -99,7 +99,7 @@ impl Reach {
     }
 
     /// The outcome, against where the traffic goes when everything works.
-    pub fn outcome(&self, usual: &Reach) -> Outcome {
+    pub(super) fn outcome(&self, usual: &Reach) -> Outcome {
         let same = (&self.legs, &self.proxies) == (&usual.legs, &usual.proxies);
         match (self.direct, self.legs.is_empty() && self.proxies.is_empty()) {
             (true, _) => Outcome::Direct,
@@ -109,7 +109,7 @@ impl Reach {
         }
     }
 
-    pub fn via(&self, input: &Input<'_>, compiled: &Compiled) -> Option<String> {
+    pub(super) fn via(&self, input: &Input<'_>, compiled: &Compiled) -> Option<String> {
         let mut names: Vec<String> = self.legs.iter().map(|leg| leg_name(input, compiled, *leg)).collect();
         for (proxy, leg) in &self.proxies {
             let by = leg.map_or_else(String::new, |leg| format!(" by {}", leg_name(input, compiled, leg)));
@@ -124,7 +124,7 @@ impl Reach {
 
 /// Treatment of a DNS query to an external resolver from a source of the policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DnsPath {
+pub(super) enum DnsPath {
     /// The policy of this rank has it.
     Policy(u32),
     Direct,
@@ -136,7 +136,12 @@ impl DnsPath {
     /// verdict serves all states.
     ///
     /// `rank` is the rank of the policy.
-    pub fn of(queries: &ExternalQueries<'_>, policy: &RoutingPolicy, rank: u32, ipv6: bool) -> DnsPath {
+    pub(super) fn of(
+        queries: &ExternalQueries<'_>,
+        policy: &RoutingPolicy,
+        rank: u32,
+        ipv6: bool,
+    ) -> DnsPath {
         let ExternalQueries { input, compiled, .. } = queries;
         let mut packets = input.sources(policy).into_iter();
         let Some(mut packet) = packets.find_map(|source| queries.packet(&source, ipv6)) else {
@@ -158,7 +163,13 @@ impl DnsPath {
 
     /// The outcome, and whether the policy that has it means its traffic for a tunnel. `usual` is where the
     /// traffic of the policy at hand, of rank `rank`, goes when everything works.
-    pub fn outcome(&self, exits: &mut Exits<'_>, usual: &Reach, rank: usize, ipv6: bool) -> (Outcome, bool) {
+    pub(super) fn outcome(
+        &self,
+        exits: &mut Exits<'_>,
+        usual: &Reach,
+        rank: usize,
+        ipv6: bool,
+    ) -> (Outcome, bool) {
         match *self {
             DnsPath::Direct => (Outcome::Direct, false),
             DnsPath::Blocked => (Outcome::Blocked, false),
@@ -175,12 +186,12 @@ impl DnsPath {
 }
 
 /// Reports whether a policy sends its traffic to anything but an uplink.
-pub fn is_bound(policy: &CompiledPolicy) -> bool {
+pub(super) fn is_bound(policy: &CompiledPolicy) -> bool {
     policy.hops.iter().any(|hop| hop.hop.r#type != HopType::Interface)
 }
 
 /// DNS queries to a server outside, as the sources of policies would send them.
-pub struct ExternalQueries<'a> {
+pub(super) struct ExternalQueries<'a> {
     input: &'a Input<'a>,
     /// Plan that matches packets.
     compiled: &'a Compiled,
@@ -191,7 +202,7 @@ pub struct ExternalQueries<'a> {
 }
 
 impl<'a> ExternalQueries<'a> {
-    pub fn new(input: &'a Input<'a>, compiled: &'a Compiled) -> ExternalQueries<'a> {
+    pub(super) fn new(input: &'a Input<'a>, compiled: &'a Compiled) -> ExternalQueries<'a> {
         let servers = [false, true].map(|ipv6| public_address(compiled, ipv6, 53, &mut Vec::new()));
         let lan = input.network.lan.first().map_or("", String::as_str);
         ExternalQueries { input, compiled, servers, entry: Entry::at(input, lan) }
@@ -242,7 +253,7 @@ fn mac_of(device: &std::sync::Arc<Device>) -> Option<MacAddr> {
 }
 
 /// Returns the treatment before a plan is loaded, with the rules of an earlier run and without.
-pub fn without_plan(up: &Scenario) -> Cell {
+pub(super) fn without_plan(up: &Scenario) -> Cell {
     let packet = IpPacket { protocol: TCP, destination_port: 443, ..IpPacket::default() };
     let verdict = decide(&Ok(gateway_common::classify::Classified::Ip(packet)), &PlanMaps::default());
     let bare = Compiled {

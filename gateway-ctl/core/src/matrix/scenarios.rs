@@ -18,14 +18,14 @@ use crate::indexes::LegId;
 /// Only the plan of [`Scenarios::up`] and of [`up_and_down`] matches packets. The state of hops does not change which
 /// policy matches, so the plans of the other scenarios say only where traffic leaves.
 #[derive(Clone, Debug)]
-pub struct Scenario {
+pub(crate) struct Scenario {
     pub facts: Facts,
     pub compiled: Compiled,
 }
 
 /// Scenarios for the states of the matrix.
 #[derive(Debug)]
-pub struct Scenarios {
+pub(super) struct Scenarios {
     /// All tunnels work that should be up.
     pub up: Scenario,
     /// No tunnel works.
@@ -48,18 +48,18 @@ impl Scenario {
     }
 
     /// Returns the scenario in which one hop is down beside those that are.
-    pub fn without(&self, input: &Input<'_>, hop: &Hop) -> Scenario {
+    pub(crate) fn without(&self, input: &Input<'_>, hop: &Hop) -> Scenario {
         let mut facts = self.facts.clone();
         take_down(input, &mut facts, hop.r#type, &hop.target);
         Scenario::egress_of(input, facts)
     }
 
-    pub fn exits(&self) -> Exits<'_> {
+    pub(crate) fn exits(&self) -> Exits<'_> {
         Exits::of(Kernel::new(&self.compiled, &self.facts))
     }
 
     /// Interfaces of tunnels that end with the daemon: all but those of the kernel's WireGuard.
-    pub fn carried_by_the_daemon(&self) -> BTreeSet<String> {
+    pub(crate) fn carried_by_the_daemon(&self) -> BTreeSet<String> {
         let legs = self.compiled.legs.by_number.values();
         let tunnels = legs.filter(|leg| leg.is_tunnel()).map(|leg| &leg.interface);
         let in_kernel =
@@ -87,7 +87,7 @@ fn all_down(input: &Input<'_>, up: &Facts) -> Facts {
 }
 
 impl Scenarios {
-    pub fn of(input: &Input<'_>) -> Scenarios {
+    pub(super) fn of(input: &Input<'_>) -> Scenarios {
         let all_up = all_up(input);
         let all_down = all_down(input, &all_up);
         let mut nothing = all_down.clone();

@@ -7,7 +7,7 @@ use super::{AlertSnapshot, Sender, Transition, labels};
 /// Time that stands for none in Go.
 const ZERO_TIME: &str = "0001-01-01T00:00:00Z";
 
-pub fn body(transition: Transition, alert: &AlertSnapshot, sender: &Sender) -> Value {
+pub(crate) fn body(transition: Transition, alert: &AlertSnapshot, sender: &Sender) -> Value {
     let labels = labels(alert, sender);
     let group = json!({ "alertname": alert.kind, "instance": alert.subject });
     let annotations = json!({ "summary": alert.title, "description": alert.message });

@@ -6,12 +6,12 @@ use jiff::SignedDuration;
 /// a receiver that is away for hours is not bothered.
 const DELAYS_SECONDS: [i64; 6] = [5, 30, 120, 600, 1800, 3600];
 /// Maximum delay that a receiver can ask for.
-pub const MAX_RETRY_AFTER: SignedDuration = SignedDuration::from_hours(24);
+pub(super) const MAX_RETRY_AFTER: SignedDuration = SignedDuration::from_hours(24);
 
 /// Returns the delay after this number of failures, the first of which is 1. `jitter` from 0 to 1 selects a delay from a
 /// quarter less to a quarter more, so that gateways behind one outage do not all return at once. A delay that the
 /// receiver asks for is the minimum.
-pub fn delay(failures: u32, retry_after: Option<SignedDuration>, jitter: f64) -> SignedDuration {
+pub(super) fn delay(failures: u32, retry_after: Option<SignedDuration>, jitter: f64) -> SignedDuration {
     let index = usize::try_from(failures.saturating_sub(1)).unwrap_or(usize::MAX);
     let base = DELAYS_SECONDS[index.min(DELAYS_SECONDS.len() - 1)] as f64;
     let millis = base * 1000.0 * (0.75 + 0.5 * jitter.clamp(0.0, 1.0));

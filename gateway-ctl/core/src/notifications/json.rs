@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{AlertSnapshot, Sender, Transition};
 
-pub fn body(transition: Transition, alert: &AlertSnapshot, sender: &Sender, now: Timestamp) -> Value {
+pub(crate) fn body(transition: Transition, alert: &AlertSnapshot, sender: &Sender, now: Timestamp) -> Value {
     json!({
         "type": format!("alert.{}", transition.as_str()),
         "timestamp": now.to_string(),

@@ -7,7 +7,7 @@ use gateway_model::settings::groups::Severity;
 use super::payload::Payload;
 use super::{AlertSnapshot, Sender, Transition};
 
-pub fn payload(transition: Transition, alert: &AlertSnapshot, sender: &Sender) -> Payload {
+pub(crate) fn payload(transition: Transition, alert: &AlertSnapshot, sender: &Sender) -> Payload {
     let (priority, tag) = match (transition, alert.severity) {
         (Transition::Resolved, _) => ("3", "white_check_mark"),
         (Transition::Firing, Severity::Info) => ("3", "information_source"),

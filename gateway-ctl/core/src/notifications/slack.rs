@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{AlertSnapshot, Sender, Transition};
 
-pub fn body(transition: Transition, alert: &AlertSnapshot, sender: &Sender) -> Value {
+pub(crate) fn body(transition: Transition, alert: &AlertSnapshot, sender: &Sender) -> Value {
     let color = match (transition, alert.severity) {
         (Transition::Resolved, _) => "good",
         (Transition::Firing, Severity::Info) => "#439FE0",

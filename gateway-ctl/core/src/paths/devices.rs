@@ -90,7 +90,11 @@ pub fn uplinks(input: &Input<'_>, compiled: &Compiled) -> BTreeMap<LegId, String
 }
 
 /// Returns the path of each device, by name.
-pub fn paths(input: &Input<'_>, compiled: &Compiled, uplinks: &BTreeMap<LegId, String>) -> Vec<DevicePath> {
+pub(super) fn paths(
+    input: &Input<'_>,
+    compiled: &Compiled,
+    uplinks: &BTreeMap<LegId, String>,
+) -> Vec<DevicePath> {
     let to = internet(compiled);
     let devices = input.state.devices.iter();
     let mut paths: Vec<DevicePath> =

@@ -51,7 +51,11 @@ pub enum PolicyOrigin {
 }
 
 /// Returns the path of each policy. `devices` holds the number of devices by policy.
-pub fn paths(input: &Input<'_>, compiled: &Compiled, devices: &BTreeMap<Id, usize>) -> Vec<PolicyPath> {
+pub(super) fn paths(
+    input: &Input<'_>,
+    compiled: &Compiled,
+    devices: &BTreeMap<Id, usize>,
+) -> Vec<PolicyPath> {
     let mut exits = Exits::of(Kernel::new(compiled, input.facts));
     compiled.policies.iter().map(|policy| path(input, &mut exits, policy, devices)).collect()
 }

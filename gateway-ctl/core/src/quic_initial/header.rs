@@ -50,7 +50,7 @@ fn connection_id<'a>(datagram: &'a [u8], at: &mut usize) -> Option<&'a [u8]> {
 }
 
 /// Reads an integer of variable length (RFC 9000, section 16).
-pub fn variable(bytes: &[u8], at: &mut usize) -> Option<u64> {
+pub(super) fn variable(bytes: &[u8], at: &mut usize) -> Option<u64> {
     let first = *bytes.get(*at)?;
     let length = 1 << (first >> 6);
     let encoded = bytes.get(*at..at.checked_add(length)?)?;

@@ -12,7 +12,7 @@ use crate::indexes::{LegId, ProxyIndex};
 use crate::plan::{Family, Plan, RouteValue, RuleAction, names};
 
 /// `#0 "vpn-only"`
-pub fn rank(compiled: &Compiled, rank: u32) -> String {
+pub(super) fn rank(compiled: &Compiled, rank: u32) -> String {
     match (rank, compiled.policy(rank)) {
         (RANK_NONE, _) => "no policy".to_owned(),
         (rank, Some(policy)) => format!("#{rank} {:?}", policy.name),
@@ -20,7 +20,7 @@ pub fn rank(compiled: &Compiled, rank: u32) -> String {
     }
 }
 
-pub fn header(compiled: &Compiled) -> String {
+pub(super) fn header(compiled: &Compiled) -> String {
     let header = &compiled.plan.dataplane.header;
     let unmatched =
         if header.flags & plan_flags::UNMATCHED_REJECT != 0 { "rejected" } else { "the default route" };
@@ -31,7 +31,7 @@ pub fn header(compiled: &Compiled) -> String {
     )
 }
 
-pub fn device(compiled: &Compiled, value: &DeviceValue) -> String {
+pub(super) fn device(compiled: &Compiled, value: &DeviceValue) -> String {
     let flags = [
         (device_flags::BLOCKED, "blocked"),
         (device_flags::NO_INTERNET, "no internet"),
@@ -43,7 +43,7 @@ pub fn device(compiled: &Compiled, value: &DeviceValue) -> String {
 }
 
 /// Name of the kind of a LAN source.
-pub fn source(kind: u32) -> &'static str {
+pub(super) fn source(kind: u32) -> &'static str {
     match SourceKind::from_wire(kind) {
         SourceKind::Denied => "denied",
         SourceKind::Lan => "LAN",
@@ -52,7 +52,7 @@ pub fn source(kind: u32) -> &'static str {
     }
 }
 
-pub fn local(value: &LocalValue) -> &'static str {
+pub(super) fn local(value: &LocalValue) -> &'static str {
     match value.kind() {
         LocalKind::Forbidden => "forbidden",
         LocalKind::Own => "own",
@@ -68,13 +68,13 @@ pub struct ExcludedPrefix {
     pub kind: &'static str,
 }
 
-pub fn excludes(plan: &Plan) -> Vec<ExcludedPrefix> {
+pub(super) fn excludes(plan: &Plan) -> Vec<ExcludedPrefix> {
     let locals = plan.dataplane.locals.iter().filter(|(_, value)| !value.is(LocalKind::Uplink));
     locals.map(|(net, value)| ExcludedPrefix { destination: net.to_string(), kind: local(value) }).collect()
 }
 
 /// `leg 16 (wg-a)`, `one of leg 16 (wg-a), leg 17 (wg-b)`, `reject`
-pub fn choice(compiled: &Compiled, choice: &Choice) -> String {
+pub(super) fn choice(compiled: &Compiled, choice: &Choice) -> String {
     match choice.kind() {
         ChoiceKind::Drop => "drop".to_owned(),
         ChoiceKind::Reject => "reject".to_owned(),
@@ -103,7 +103,7 @@ pub fn choice(compiled: &Compiled, choice: &Choice) -> String {
 }
 
 /// Returns the actions of policies, by rank.
-pub fn actions(compiled: &Compiled) -> Vec<String> {
+pub(super) fn actions(compiled: &Compiled) -> Vec<String> {
     let line = |policy: &crate::compile::CompiledPolicy| {
         format!(
             "policy #{} {:?} (priority {}, {}): IPv4 {}; IPv6 {}",
@@ -118,7 +118,7 @@ pub fn actions(compiled: &Compiled) -> Vec<String> {
     compiled.policies.iter().map(line).collect()
 }
 
-pub fn action_entries(compiled: &Compiled) -> Vec<String> {
+pub(super) fn action_entries(compiled: &Compiled) -> Vec<String> {
     let actions = compiled.plan.dataplane.actions.iter().enumerate();
     actions
         .map(|(rank, action)| {
@@ -137,7 +137,7 @@ pub fn action_entries(compiled: &Compiled) -> Vec<String> {
         .collect()
 }
 
-pub fn ip_rules(plan: &Plan) -> Vec<String> {
+pub(super) fn ip_rules(plan: &Plan) -> Vec<String> {
     plan.rules
         .iter()
         .map(|(key, rule)| {
@@ -168,7 +168,7 @@ pub fn ip_rules(plan: &Plan) -> Vec<String> {
         .collect()
 }
 
-pub fn routes(plan: &Plan) -> Vec<String> {
+pub(super) fn routes(plan: &Plan) -> Vec<String> {
     plan.routes
         .iter()
         .map(|(key, route)| {
@@ -186,7 +186,7 @@ pub fn routes(plan: &Plan) -> Vec<String> {
         .collect()
 }
 
-pub fn nft(plan: &Plan) -> Vec<String> {
+pub(super) fn nft(plan: &Plan) -> Vec<String> {
     let table = names::NFT_TABLE;
     let nft = &plan.nft;
     let mut lines = Vec::new();

@@ -9,11 +9,11 @@ const IPV6_HEADER: usize = 40;
 /// Hop limit of a packet that no router has forwarded.
 const HOP_LIMIT: u8 = 255;
 /// Length of options is in units of eight bytes.
-pub const OPTION_UNIT: usize = 8;
+pub(super) const OPTION_UNIT: usize = 8;
 
 /// Returns the source and the message of a packet of this type. `None` for other packets, and for those that receivers
 /// must ignore.
-pub fn open(packet: &[u8], kind: u8) -> Option<(Ipv6Addr, &[u8])> {
+pub(super) fn open(packet: &[u8], kind: u8) -> Option<(Ipv6Addr, &[u8])> {
     let (header, _) = packet.split_first_chunk::<IPV6_HEADER>()?;
     let length = usize::from(u16::from_be_bytes([header[4], header[5]]));
     let message = packet.get(IPV6_HEADER..IPV6_HEADER + length)?;
@@ -28,7 +28,7 @@ pub fn open(packet: &[u8], kind: u8) -> Option<(Ipv6Addr, &[u8])> {
 
 /// Returns the options, each with its type and length. `None` if one has no length or is cut off: the whole message is
 /// invalid then.
-pub fn options(mut left: &[u8]) -> Option<Vec<&[u8]>> {
+pub(super) fn options(mut left: &[u8]) -> Option<Vec<&[u8]>> {
     let mut options = Vec::new();
     while let [_, units, ..] = *left {
         let length = Some(usize::from(units) * OPTION_UNIT).filter(|length| *length > 0)?;
@@ -40,7 +40,7 @@ pub fn options(mut left: &[u8]) -> Option<Vec<&[u8]>> {
 }
 
 /// Returns the packet of a message, from the IPv6 header on. The checksum of the message is filled in.
-pub fn seal(source: Ipv6Addr, destination: Ipv6Addr, mut message: Vec<u8>) -> Vec<u8> {
+pub(super) fn seal(source: Ipv6Addr, destination: Ipv6Addr, mut message: Vec<u8>) -> Vec<u8> {
     let length = u16::try_from(message.len()).expect("a message has few options");
     let mut packet = vec![0x60, 0, 0, 0];
     packet.extend(length.to_be_bytes());

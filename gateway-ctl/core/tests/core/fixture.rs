@@ -12,13 +12,13 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 /// A private key, a preshared key and the public key of a peer, recognisable wherever they appear.
-pub const PRIVATE_KEY: &str = "QAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAEE=";
-pub const PRESHARED_KEY: &str = "UFNLUFNLUFNLUFNLUFNLUFNLUFNLUFNLUFNLUFNLUFM=";
-pub const PEER: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE=";
+pub(crate) const PRIVATE_KEY: &str = "QAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAEE=";
+pub(crate) const PRESHARED_KEY: &str = "UFNLUFNLUFNLUFNLUFNLUFNLUFNLUFNLUFNLUFNLUFM=";
+pub(crate) const PEER: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE=";
 
 /// Everything that is compiled.
 #[derive(Debug)]
-pub struct Fixture {
+pub(crate) struct Fixture {
     pub state: State,
     pub network: Network,
     pub facts: Facts,
@@ -27,13 +27,13 @@ pub struct Fixture {
 }
 
 /// Returns the leg with a number.
-pub fn leg(number: u8) -> LegId {
+pub(crate) fn leg(number: u8) -> LegId {
     LegId::new(number).expect("a leg")
 }
 
 impl Fixture {
     /// A gateway with a LAN `lan0` (192.168.1.1/24, fd00:1::1/64) and an uplink `wan0`, both up.
-    pub fn new() -> Fixture {
+    pub(crate) fn new() -> Fixture {
         let now: Timestamp = "2026-11-20T12:00:00Z".parse().expect("a time");
         let mut fixture = Fixture {
             state: State::new(now).begin(now),
@@ -56,13 +56,13 @@ impl Fixture {
         fixture
     }
 
-    pub fn link(&mut self, name: &str, index: u32) -> &mut Fixture {
+    pub(crate) fn link(&mut self, name: &str, index: u32) -> &mut Fixture {
         let link = Link { index, up: true, mtu: 1500, ..Link::default() };
         self.facts.links.insert(name.to_owned(), link);
         self
     }
 
-    pub fn vlan_link(&mut self, name: &str, index: u32, parent: &str, id: u16) -> &mut Fixture {
+    pub(crate) fn vlan_link(&mut self, name: &str, index: u32, parent: &str, id: u16) -> &mut Fixture {
         self.link(name, index);
         let link = self.facts.links.get_mut(name).expect("just made");
         link.vlan = Some((parent.to_owned(), id));
@@ -70,13 +70,13 @@ impl Fixture {
         self
     }
 
-    pub fn address(&mut self, name: &str, address: &str) -> &mut Fixture {
+    pub(crate) fn address(&mut self, name: &str, address: &str) -> &mut Fixture {
         let addresses = self.facts.addresses.entry(name.to_owned()).or_default();
         addresses.insert(address.parse().expect("an address with prefix length"));
         self
     }
 
-    pub fn default_route(&mut self, interface: &str, gateway: &str) -> &mut Fixture {
+    pub(crate) fn default_route(&mut self, interface: &str, gateway: &str) -> &mut Fixture {
         let gateway: std::net::IpAddr = gateway.parse().expect("an address");
         self.facts.default_routes.push(DefaultRoute {
             interface: interface.to_owned(),
@@ -87,7 +87,7 @@ impl Fixture {
         self
     }
 
-    pub fn create(&mut self, noun: &str, input: Value) -> Result<Id, EditError> {
+    pub(crate) fn create(&mut self, noun: &str, input: Value) -> Result<Id, EditError> {
         let name = input["name"].as_str().map(str::to_owned);
         let written = kind(noun).expect("a kind").create(&mut self.state, input)?;
         if let Some(name) = name {
@@ -96,16 +96,16 @@ impl Fixture {
         Ok(written.id)
     }
 
-    pub fn device(&mut self, name: &str, mac: &str) -> Id {
+    pub(crate) fn device(&mut self, name: &str, mac: &str) -> Id {
         self.create("device", json!({"name": name, "mac": mac})).expect("a device")
     }
 
     /// A tunnel for both families whose interface is up and which is usable.
-    pub fn tunnel(&mut self, name: &str) -> Id {
+    pub(crate) fn tunnel(&mut self, name: &str) -> Id {
         self.tunnel_with(name, &["10.64.0.2/32", "fd64::2/128"])
     }
 
-    pub fn tunnel_with(&mut self, name: &str, addresses: &[&str]) -> Id {
+    pub(crate) fn tunnel_with(&mut self, name: &str, addresses: &[&str]) -> Id {
         let id = self
             .create(
                 "tunnel",
@@ -122,7 +122,7 @@ impl Fixture {
         id
     }
 
-    pub fn set_usable(&mut self, tunnel: &str, usable: bool) -> &mut Fixture {
+    pub(crate) fn set_usable(&mut self, tunnel: &str, usable: bool) -> &mut Fixture {
         let id = self.ids[tunnel].to_string();
         let reason = if usable { "" } else { "no handshake for 192 s" };
         self.facts
@@ -131,20 +131,20 @@ impl Fixture {
         self
     }
 
-    pub fn policy(&mut self, input: Value) -> Id {
+    pub(crate) fn policy(&mut self, input: Value) -> Id {
         self.create("routing_policy", input).expect("a policy")
     }
 
-    pub fn apply(&mut self) -> &mut Fixture {
+    pub(crate) fn apply(&mut self) -> &mut Fixture {
         self.state.freeze_applied();
         self
     }
 
-    pub fn input(&self) -> Input<'_> {
+    pub(crate) fn input(&self) -> Input<'_> {
         Input { state: &self.state, network: &self.network, facts: &self.facts, now: self.now }
     }
 
-    pub fn compiled(&self) -> Compiled {
+    pub(crate) fn compiled(&self) -> Compiled {
         compile(&self.input())
     }
 }

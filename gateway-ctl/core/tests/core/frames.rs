@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use gateway_common::classify::{TCP, UDP};
 
 /// Returns a frame of the device to an address.
-pub fn frame(to: &str, protocol: u8, transport: &[u8]) -> Vec<u8> {
+pub(crate) fn frame(to: &str, protocol: u8, transport: &[u8]) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 1, 1, 2, 0, 0, 0, 0, 1];
     let length = u16::try_from(transport.len()).expect("a short packet");
     match to.parse().expect("an address") {
@@ -27,20 +27,20 @@ pub fn frame(to: &str, protocol: u8, transport: &[u8]) -> Vec<u8> {
     frame
 }
 
-pub fn udp(to: &str, port: u16, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn udp(to: &str, port: u16, payload: &[u8]) -> Vec<u8> {
     let length = u16::try_from(payload.len() + 8).expect("a short datagram");
     let header = [40_000u16.to_be_bytes(), port.to_be_bytes(), length.to_be_bytes(), [0; 2]].concat();
     frame(to, UDP, &[&header, payload].concat())
 }
 
-pub fn segment(to: &str, port: u16, flags: u8, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn segment(to: &str, port: u16, flags: u8, payload: &[u8]) -> Vec<u8> {
     let ports = [40_000u16.to_be_bytes(), port.to_be_bytes()].concat();
     let rest = [0, 0, 0, 1, 0, 0, 0, 1, 0x50, flags, 1, 0, 0, 0, 0, 0];
     frame(to, TCP, &[&ports[..], &rest, payload].concat())
 }
 
 /// A ClientHello of TLS 1.3 (RFC 8446, section 4.1.2) in one record.
-pub fn client_hello(name: &str) -> Vec<u8> {
+pub(crate) fn client_hello(name: &str) -> Vec<u8> {
     let long = |number: usize| u16::try_from(number).expect("short").to_be_bytes();
     let name_list = [&[0u8][..], &long(name.len()), name.as_bytes()].concat();
     let server_name =
@@ -53,7 +53,7 @@ pub fn client_hello(name: &str) -> Vec<u8> {
     [&[0x16, 3, 1][..], &long(message.len()), &message].concat()
 }
 
-pub fn quic_initial() -> Vec<u8> {
+pub(crate) fn quic_initial() -> Vec<u8> {
     let mut packet = [&[0xc3u8, 0, 0, 0, 1, 8][..], &[9; 8], &[0, 0]].concat();
     packet.resize(1200, 0);
     packet

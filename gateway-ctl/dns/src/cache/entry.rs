@@ -58,7 +58,7 @@ const HOT: u32 = 2;
 
 /// Time in which a stale answer is sent without another upstream query: the failure recheck timer (RFC 8767, section
 /// 5).
-pub const RECHECK_MS: u64 = 30_000;
+pub(crate) const RECHECK_MS: u64 = 30_000;
 
 impl Entry {
     pub fn answer(

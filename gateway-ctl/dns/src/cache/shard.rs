@@ -34,7 +34,7 @@ struct Node {
 }
 
 #[derive(Debug)]
-pub struct Shard {
+pub(super) struct Shard {
     table: HashTable<u32>,
     nodes: Vec<Node>,
     free: Vec<u32>,
@@ -73,11 +73,11 @@ impl Shard {
         self.table.find(hash, same).copied()
     }
 
-    pub fn peek(&self, hash: u64, key: &Key<'_>) -> Option<Arc<Entry>> {
+    pub(super) fn peek(&self, hash: u64, key: &Key<'_>) -> Option<Arc<Entry>> {
         self.find(hash, key).and_then(|index| self.nodes[index as usize].entry.clone())
     }
 
-    pub fn get(&mut self, hash: u64, key: &Key<'_>, now: u64) -> Option<Arc<Entry>> {
+    pub(super) fn get(&mut self, hash: u64, key: &Key<'_>, now: u64) -> Option<Arc<Entry>> {
         let Some(index) = self.find(hash, key) else {
             self.misses += 1;
             return None;
@@ -99,7 +99,7 @@ impl Shard {
         Some(entry.clone())
     }
 
-    pub fn insert(&mut self, hash: u64, entry: Arc<Entry>, limit: usize) {
+    pub(super) fn insert(&mut self, hash: u64, entry: Arc<Entry>, limit: usize) {
         let weight = entry.weight();
         if weight > limit {
             return;
@@ -180,11 +180,11 @@ impl Shard {
         self.free.push(index);
     }
 
-    pub fn entries(&self) -> impl Iterator<Item = &Arc<Entry>> {
+    pub(super) fn entries(&self) -> impl Iterator<Item = &Arc<Entry>> {
         self.nodes.iter().filter_map(|node| node.entry.as_ref())
     }
 
-    pub fn retain(&mut self, keep: impl Fn(&Entry) -> bool) -> usize {
+    pub(super) fn retain(&mut self, keep: impl Fn(&Entry) -> bool) -> usize {
         let out = |node: &Node| node.entry.as_ref().is_some_and(|entry| !keep(entry));
         let gone: Vec<u32> =
             (0..self.nodes.len() as u32).filter(|index| out(&self.nodes[*index as usize])).collect();
@@ -194,7 +194,7 @@ impl Shard {
         gone.len()
     }
 
-    pub fn figures(&self) -> CacheStats {
+    pub(super) fn figures(&self) -> CacheStats {
         CacheStats {
             entries: self.table.len(),
             bytes: self.bytes,

@@ -14,20 +14,20 @@ use gateway_journal::room;
 
 /// Disk cache of one kind of download, identified by the file extension.
 #[derive(Clone, Copy, Debug)]
-pub struct DiskCache(pub &'static str);
+pub(crate) struct DiskCache(pub &'static str);
 
 /// File extension of incomplete files.
 const PART: &str = "part";
 
 impl DiskCache {
-    pub fn path(self, folder: &Path, id: Id) -> PathBuf {
+    pub(crate) fn path(self, folder: &Path, id: Id) -> PathBuf {
         folder.join(format!("{id}.{}", self.0))
     }
 
     /// Records that the copy on the server is unchanged. A copy that was erased meanwhile stays missing until the
     /// content changes.
     #[expect(clippy::disallowed_methods, reason = "the file system dates files by this clock")]
-    pub fn checked(self, folder: &Path, id: Id) -> io::Result<()> {
+    pub(crate) fn checked(self, folder: &Path, id: Id) -> io::Result<()> {
         match File::options().append(true).open(self.path(folder, id)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             file => file?.set_modified(SystemTime::now()),
@@ -35,12 +35,12 @@ impl DiskCache {
     }
 
     /// Deletes a copy that is no longer valid.
-    pub fn forget(self, folder: &Path, id: Id) {
+    pub(crate) fn forget(self, folder: &Path, id: Id) {
         let _ = fs::remove_file(self.path(folder, id));
     }
 
     /// Deletes the copies and incomplete files of all other ids.
-    pub fn forget_others(self, folder: &Path, ids: &[Id]) {
+    pub(crate) fn forget_others(self, folder: &Path, ids: &[Id]) {
         let Ok(entries) = fs::read_dir(folder) else { return };
         for path in entries.flatten().map(|entry| entry.path()) {
             let known = path.file_stem().and_then(|stem| stem.to_str()?.parse::<Id>().ok());
@@ -52,7 +52,7 @@ impl DiskCache {
         }
     }
 
-    pub fn draft(self, folder: &Path, id: Id, head: &impl Serialize) -> io::Result<PendingFile> {
+    pub(crate) fn draft(self, folder: &Path, id: Id, head: &impl Serialize) -> io::Result<PendingFile> {
         room::check(folder)?;
         let place = self.path(folder, id);
         let beside = folder.join(format!("{id}.{PART}"));
@@ -66,7 +66,7 @@ impl DiskCache {
 }
 
 /// Copy that is being written. Dropping it before [`PendingFile::keep`] leaves no file.
-pub struct PendingFile {
+pub(crate) struct PendingFile {
     file: File,
     beside: PathBuf,
     place: PathBuf,
@@ -74,12 +74,12 @@ pub struct PendingFile {
 }
 
 impl PendingFile {
-    pub fn write(&mut self, piece: &[u8]) -> io::Result<()> {
+    pub(crate) fn write(&mut self, piece: &[u8]) -> io::Result<()> {
         self.file.write_all(piece)
     }
 
     /// Completes the copy and replaces the previous one.
-    pub fn keep(mut self) -> io::Result<()> {
+    pub(crate) fn keep(mut self) -> io::Result<()> {
         self.file.sync_all()?;
         fs::rename(&self.beside, &self.place)?;
         self.kept = true;

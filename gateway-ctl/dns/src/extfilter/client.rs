@@ -19,16 +19,16 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_REPLY_BYTES: u64 = 1 << 20;
 const SESSION: &str = "x-ftl-sid";
 
-pub struct Client {
+pub(super) struct Client {
     base: Url,
     context: Arc<Context>,
 }
 
 /// HTTP status and JSON body. The body is null if it is not JSON.
-pub type Answer = (StatusCode, Value);
+pub(super) type Answer = (StatusCode, Value);
 
 impl Client {
-    pub fn new(url: &str, context: Arc<Context>) -> Result<Client, Error> {
+    pub(super) fn new(url: &str, context: Arc<Context>) -> Result<Client, Error> {
         let base = Url::parse(url).map_err(|_| Error::Url)?;
         let plain = base.username().is_empty() && base.password().is_none() && base.query().is_none();
         if !matches!(base.scheme(), "http" | "https") || base.host().is_none() || !plain {
@@ -37,7 +37,7 @@ impl Client {
         Ok(Client { base, context })
     }
 
-    pub async fn request(
+    pub(super) async fn request(
         &self,
         method: Method,
         path: &str,

@@ -16,7 +16,7 @@ use super::error::Error;
 /// Wait before a rejected password is tried again. Backends lock out clients that guess passwords.
 const REFUSED_FOR: Duration = Duration::from_secs(60);
 
-pub struct Session {
+pub(super) struct Session {
     client: Client,
     password: Secret,
     seat: Mutex<Login>,
@@ -33,15 +33,15 @@ enum Login {
 }
 
 impl Session {
-    pub fn new(client: Client, password: Secret) -> Session {
+    pub(super) fn new(client: Client, password: Secret) -> Session {
         Session { client, password, seat: Mutex::default() }
     }
 
-    pub async fn get(&self, path: &str) -> Result<Value, Error> {
+    pub(super) async fn get(&self, path: &str) -> Result<Value, Error> {
         self.request(Method::GET, path, None).await
     }
 
-    pub async fn post(&self, path: &str, body: &Value) -> Result<Value, Error> {
+    pub(super) async fn post(&self, path: &str, body: &Value) -> Result<Value, Error> {
         self.request(Method::POST, path, Some(body)).await
     }
 
@@ -101,7 +101,7 @@ impl Session {
         }
     }
 
-    pub async fn log_out(&self) -> Result<(), Error> {
+    pub(super) async fn log_out(&self) -> Result<(), Error> {
         let mut seat = self.seat.lock().await;
         let Login::Taken(session) = std::mem::take(&mut *seat) else {
             return Ok(());

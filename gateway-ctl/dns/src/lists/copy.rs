@@ -13,28 +13,28 @@ use super::error::Error;
 use super::subscription::Subscription;
 use crate::downloads::DiskCache;
 
-pub const COPIES: DiskCache = DiskCache("list");
+pub(super) const COPIES: DiskCache = DiskCache("list");
 /// Maximum length of the first line, in bytes.
 const MAX_HEAD_BYTES: u64 = 16 * 1024;
 const PIECE: usize = 64 * 1024;
 
 /// Metadata of a download: its URL, the validators that the server sent, and the time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ListHeader {
+pub(super) struct ListHeader {
     pub url: String,
     pub etag: Option<String>,
     pub last_modified: Option<String>,
     pub fetched: Timestamp,
 }
 
-pub struct Copy {
+pub(super) struct Copy {
     pub head: ListHeader,
     pub list: List,
     pub checked: Timestamp,
 }
 
 /// Reads the cached list. Returns `None` if there is none, or if it has another URL.
-pub fn read(folder: &Path, subscription: &Subscription, key: Key) -> io::Result<Option<Copy>> {
+pub(super) fn read(folder: &Path, subscription: &Subscription, key: Key) -> io::Result<Option<Copy>> {
     let file = match File::open(COPIES.path(folder, subscription.id)) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

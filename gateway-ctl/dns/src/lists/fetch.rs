@@ -45,7 +45,7 @@ type Fetched = Option<(ListHeader, List)>;
 
 /// List in use that a download would replace.
 #[derive(Clone, Debug)]
-pub struct PreviousList {
+pub(super) struct PreviousList {
     pub head: ListHeader,
     pub entries: u64,
     /// Time since the last successful check.
@@ -70,7 +70,7 @@ impl PreviousList {
 }
 
 /// `None` if the list has not changed.
-pub async fn check(
+pub(super) async fn check(
     context: &Context,
     folder: &Path,
     key: Key,

@@ -18,10 +18,10 @@ const CLIENTS: usize = 16;
 const DOMAINS: usize = 64;
 
 /// Bytes of a summary in a file.
-pub const LENGTH: usize = 8 * (1 + CLIENTS + DOMAINS);
+pub(super) const LENGTH: usize = 8 * (1 + CLIENTS + DOMAINS);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BloomSummary {
+pub(super) struct BloomSummary {
     /// A bit for each outcome.
     outcomes: u64,
     clients: [u64; CLIENTS],
@@ -51,14 +51,14 @@ impl ClientKey {
 }
 
 impl BloomSummary {
-    pub const NOTHING: BloomSummary =
+    pub(super) const NOTHING: BloomSummary =
         BloomSummary { outcomes: 0, clients: [0; CLIENTS], domains: [0; DOMAINS] };
     /// Filter of a block with unknown content.
-    pub const ANYTHING: BloomSummary =
+    pub(super) const ANYTHING: BloomSummary =
         BloomSummary { outcomes: u64::MAX, clients: [u64::MAX; CLIENTS], domains: [u64::MAX; DOMAINS] };
 
     /// A record, and the name it is about.
-    pub fn add(&mut self, view: &RecordView<'_>, name: Option<NameRef<'_>>, salt: u64) {
+    pub(super) fn add(&mut self, view: &RecordView<'_>, name: Option<NameRef<'_>>, salt: u64) {
         self.outcomes |= view.status().map_or(0, |status| 1 << (status as u8 & 63));
         view.marks().for_each(|mark| put(&mut self.clients, mark.hash(), salt));
         let suffixes = name.into_iter().flat_map(NameRef::suffixes);

@@ -8,7 +8,7 @@ use super::record::{self, RecordView};
 
 /// Records of answered queries. The first version of a block had no summary.
 #[derive(Debug)]
-pub struct QueryFormat;
+pub(super) struct QueryFormat;
 
 impl Format for QueryFormat {
     const VERSIONS: &'static [([u8; 4], usize)] = &[(*b"gdl\x01", 0), (*b"gdl\x02", bloom::LENGTH)];

@@ -16,7 +16,7 @@ use crate::serve::Status;
 use crate::wire::NameBuf;
 
 #[derive(Debug)]
-pub struct Journal {
+pub(super) struct Journal {
     records: gateway_journal::Journal<QueryFormat>,
     counts: QueryCounts,
     today: Totals,
@@ -28,7 +28,7 @@ pub struct Journal {
 }
 
 impl Journal {
-    pub fn new(settings: Settings, now: Timestamp) -> Journal {
+    pub(super) fn new(settings: Settings, now: Timestamp) -> Journal {
         let mut journal = Journal {
             records: gateway_journal::Journal::new(settings, now),
             counts: QueryCounts::default(),
@@ -63,7 +63,7 @@ impl Journal {
         totals
     }
 
-    pub fn add(&mut self, batch: Batch, now: Timestamp) {
+    pub(super) fn add(&mut self, batch: Batch, now: Timestamp) {
         if now >= self.tomorrow {
             self.today = Totals::default();
             self.tomorrow = day(now).1;
@@ -87,75 +87,75 @@ impl Journal {
         });
     }
 
-    pub fn set(&mut self, settings: Settings, now: Timestamp) {
+    pub(super) fn set(&mut self, settings: Settings, now: Timestamp) {
         self.records.set(settings, now);
     }
 
     /// Writes pending records. Those that cannot be written stay in memory only.
-    pub fn flush(&mut self, now: Timestamp) {
+    pub(super) fn flush(&mut self, now: Timestamp) {
         self.records.flush(now);
     }
 
     /// Forgets all records, in memory and in files. Figures stay.
-    pub fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.records.clear();
     }
 
     /// Returns the reason for which nothing is written to files.
-    pub fn error(&self) -> Option<String> {
+    pub(super) fn error(&self) -> Option<String> {
         self.records.error().map(str::to_owned)
     }
 
-    pub fn view(&self) -> Pages {
+    pub(super) fn view(&self) -> Pages {
         Pages(self.records.view())
     }
 
-    pub fn tick(&mut self, now: Timestamp) {
+    pub(super) fn tick(&mut self, now: Timestamp) {
         // A minute without queries is no gap.
         self.history.slot(now);
         self.records.tick(now);
     }
 
     /// Forgets records and counts. Every file of the folder goes, those that could not be read included.
-    pub fn erase(&mut self) -> io::Result<()> {
+    pub(super) fn erase(&mut self) -> io::Result<()> {
         (self.counts, self.today) = (QueryCounts::default(), Totals::default());
         self.history = MinuteRing::default();
         self.records.erase()
     }
 
-    pub fn today(&self) -> Totals {
+    pub(super) fn today(&self) -> Totals {
         self.today
     }
 
     /// Returns the totals of the last minutes with the begin of each, oldest first.
-    pub fn history(&self, now: Timestamp, minutes: usize) -> Vec<(Timestamp, Totals)> {
+    pub(super) fn history(&self, now: Timestamp, minutes: usize) -> Vec<(Timestamp, Totals)> {
         self.history.last(now, minutes).map(|(begin, totals)| (begin, *totals)).collect()
     }
 
-    pub fn clients(&self) -> Vec<ClientStats> {
+    pub(super) fn clients(&self) -> Vec<ClientStats> {
         self.counts.clients()
     }
 
-    pub fn hits(&self) -> RuleCounters {
+    pub(super) fn hits(&self) -> RuleCounters {
         self.counts.hits()
     }
 
-    pub fn rebinding(&self) -> u64 {
+    pub(super) fn rebinding(&self) -> u64 {
         self.rebinding
     }
 
-    pub fn lost(&self) -> u64 {
+    pub(super) fn lost(&self) -> u64 {
         self.lost
     }
 }
 
 /// Records as they were at one instant.
 #[derive(Debug)]
-pub struct Pages(gateway_journal::Pages<QueryFormat>);
+pub(super) struct Pages(gateway_journal::Pages<QueryFormat>);
 
 impl Pages {
     /// Returns the newest matches, at most `limit`. Reads at most `budget` bytes from files, but at least one block.
-    pub fn read(&self, filter: &Filter, before: Option<PageStart>, limit: usize, budget: u64) -> Page {
+    pub(super) fn read(&self, filter: &Filter, before: Option<PageStart>, limit: usize, budget: u64) -> Page {
         let query = Query { filter, since: filter.since, until: filter.until, before, limit, budget };
         self.0.read(query, |view, id| view.row(id))
     }

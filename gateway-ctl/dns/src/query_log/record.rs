@@ -30,7 +30,7 @@ pub struct QueryRecord<'a> {
 
 /// Property for finding the records of a client.
 #[derive(Clone, Copy, Debug)]
-pub enum ClientKey {
+pub(crate) enum ClientKey {
     Number(u64),
     Address(IpAddr),
     Device(Id),
@@ -85,20 +85,20 @@ pub(super) const ANSWER: usize = 512;
 
 /// Flags for the variable part.
 mod has {
-    pub const V4: u16 = 1;
-    pub const V6: u16 = 2;
-    pub const DEVICE: u16 = 4;
-    pub const NAME: u16 = 8;
-    pub const CAUSE: u16 = 16;
-    pub const ID: u16 = 32;
-    pub const THROUGH: u16 = 64;
-    pub const UPSTREAM: u16 = 128;
-    pub const EDE: u16 = 256;
-    pub const SECURE: u16 = 512;
-    pub const BOGUS: u16 = 1024;
-    pub const EGRESS: u16 = 2048;
-    pub const DETAIL: u16 = 4096;
-    pub const BLOCKED: u16 = 8192;
+    pub(super) const V4: u16 = 1;
+    pub(super) const V6: u16 = 2;
+    pub(super) const DEVICE: u16 = 4;
+    pub(super) const NAME: u16 = 8;
+    pub(super) const CAUSE: u16 = 16;
+    pub(super) const ID: u16 = 32;
+    pub(super) const THROUGH: u16 = 64;
+    pub(super) const UPSTREAM: u16 = 128;
+    pub(super) const EDE: u16 = 256;
+    pub(super) const SECURE: u16 = 512;
+    pub(super) const BOGUS: u16 = 1024;
+    pub(super) const EGRESS: u16 = 2048;
+    pub(super) const DETAIL: u16 = 4096;
+    pub(super) const BLOCKED: u16 = 8192;
 }
 
 const CAUSES: [Cause; 8] = [
@@ -116,7 +116,7 @@ const CAUSES: [Cause; 8] = [
 const FIXED: usize = 8 + 4 + 8 + 2 + 1 + 1 + 1 + 2;
 
 /// Appends a record: its length, the fixed part, the parts named by its bits, and the answer.
-pub fn encode(out: &mut Vec<u8>, query: &QueryRecord<'_>) {
+pub(crate) fn encode(out: &mut Vec<u8>, query: &QueryRecord<'_>) {
     let (client, trace) = (query.client, query.trace);
     let named = client.logged == Logged::Full;
     let start = out.len();
@@ -192,10 +192,10 @@ pub(super) fn clear_id(record: &mut [u8], length: usize) {
 
 /// Record that is read in place.
 #[derive(Clone, Copy, Debug)]
-pub struct RecordView<'a>(&'a [u8]);
+pub(crate) struct RecordView<'a>(&'a [u8]);
 
 /// The records of a buffer, one after the other.
-pub fn views(bytes: &[u8]) -> impl Iterator<Item = RecordView<'_>> {
+pub(crate) fn views(bytes: &[u8]) -> impl Iterator<Item = RecordView<'_>> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
         let length = usize::from(u16::from_le_bytes([*rest.first()?, *rest.get(1)?]));
@@ -228,16 +228,16 @@ impl<'a> RecordView<'a> {
     }
 
     /// Bytes that it takes in a buffer.
-    pub fn length(&self) -> usize {
+    pub(crate) fn length(&self) -> usize {
         2 + self.0.len()
     }
 
     /// Nanoseconds since 1970.
-    pub fn time(&self) -> i64 {
+    pub(crate) fn time(&self) -> i64 {
         i64::from_le_bytes(self.array(0))
     }
 
-    pub fn client(&self) -> u64 {
+    pub(crate) fn client(&self) -> u64 {
         u64::from_le_bytes(self.array(12))
     }
 
@@ -245,11 +245,11 @@ impl<'a> RecordView<'a> {
         u16::from_le_bytes(self.array(20))
     }
 
-    pub fn named(&self) -> bool {
+    pub(crate) fn named(&self) -> bool {
         self.bits() & (has::V4 | has::V6) != 0
     }
 
-    pub fn status(&self) -> Option<Status> {
+    pub(crate) fn status(&self) -> Option<Status> {
         Status::ALL.get(usize::from(self.0[22])).copied()
     }
 
@@ -286,7 +286,7 @@ impl<'a> RecordView<'a> {
     }
 
     /// Returns the properties for finding the client. Empty for an anonymous client.
-    pub fn marks(&self) -> impl Iterator<Item = ClientKey> + use<> {
+    pub(crate) fn marks(&self) -> impl Iterator<Item = ClientKey> + use<> {
         let rest = self.rest().filter(|_| self.named());
         let number = rest.is_some().then(|| ClientKey::Number(self.client()));
         let address = rest.as_ref().and_then(|rest| rest.address).map(ClientKey::Address);
@@ -295,12 +295,12 @@ impl<'a> RecordView<'a> {
     }
 
     /// Returns the queried name.
-    pub fn name(&self) -> Option<NameBuf> {
+    pub(crate) fn name(&self) -> Option<NameBuf> {
         NameBuf::read(self.rest()?.message, crate::wire::HEADER).map(|(name, _)| name)
     }
 
     /// Returns the client: address, device and name.
-    pub fn client_of_record(&self) -> Option<RecordClient> {
+    pub(crate) fn client_of_record(&self) -> Option<RecordClient> {
         let rest = self.rest()?;
         let (number, name) = (self.client(), rest.name.map(text));
         Some(RecordClient { number, address: rest.address?, device: rest.device, name })
@@ -319,7 +319,7 @@ impl<'a> RecordView<'a> {
     }
 
     /// Reports whether the record meets all conditions but those on the time.
-    pub fn matches(&self, filter: &Filter) -> bool {
+    pub(crate) fn matches(&self, filter: &Filter) -> bool {
         if filter.status.is_some_and(|status| self.status() != Some(status))
             || filter.cached.is_some_and(|cached| (self.status() == Some(Status::Cached)) != cached)
             || filter.slower_than.is_some_and(|limit| u128::from(self.elapsed()) <= limit.as_micros())
@@ -367,7 +367,7 @@ impl<'a> RecordView<'a> {
         })
     }
 
-    pub fn row(&self, id: u64) -> Option<DisplayRecord> {
+    pub(crate) fn row(&self, id: u64) -> Option<DisplayRecord> {
         let rest = self.rest()?;
         let (bits, message) = (self.bits(), rest.message);
         let (name, end) = NameBuf::read(message, crate::wire::HEADER)?;

@@ -66,24 +66,24 @@ impl RuleCounter {
 pub type RuleCounters = HashMap<Id, RuleCounter, rapidhash::fast::RandomState>;
 
 #[derive(Debug, Default)]
-pub struct QueryCounts {
+pub(crate) struct QueryCounts {
     clients: HashMap<u64, ClientCounter, rapidhash::fast::RandomState>,
     rules: RuleCounters,
 }
 
 impl QueryCounts {
-    pub fn hit(&mut self, hits: RuleCounters) {
+    pub(crate) fn hit(&mut self, hits: RuleCounters) {
         for (rule, more) in hits {
             self.rules.entry(rule).or_default().add(more);
         }
     }
 
-    pub fn hits(&self) -> RuleCounters {
+    pub(crate) fn hits(&self) -> RuleCounters {
         self.rules.clone()
     }
 
     /// A record, and the name it is about.
-    pub fn add(&mut self, view: &RecordView<'_>, name: Option<NameRef<'_>>) {
+    pub(crate) fn add(&mut self, view: &RecordView<'_>, name: Option<NameRef<'_>>) {
         if !view.named() {
             return;
         }
@@ -124,7 +124,7 @@ impl QueryCounts {
         count.names.insert(name.wire().into(), 1);
     }
 
-    pub fn clients(&self) -> Vec<ClientStats> {
+    pub(crate) fn clients(&self) -> Vec<ClientStats> {
         let mut figures: Vec<ClientStats> = self.clients.values().map(ClientCounter::figures).collect();
         figures.sort_by_key(|figures| (std::cmp::Reverse(figures.queries), figures.client.number));
         figures

@@ -18,7 +18,7 @@ const CAPACITY_BYTES: usize = 4 << 20;
 
 /// Content of a buffer.
 #[derive(Debug, Default)]
-pub struct Batch {
+pub(crate) struct Batch {
     pub bytes: Vec<u8>,
     pub queries: u64,
     pub blocked: u64,

@@ -34,7 +34,7 @@ impl Drop for CountedConnection {
 }
 
 /// Accepts connections forever: plain TCP, or TLS for DoT and DoH if `secure`.
-pub async fn accept(shared: Arc<Shared>, listener: &TcpListener, secure: bool) {
+pub(crate) async fn accept(shared: Arc<Shared>, listener: &TcpListener, secure: bool) {
     loop {
         let (stream, from) = match listener.accept().await {
             Ok(accepted) => accepted,

@@ -20,7 +20,12 @@ use crate::hooks::Host;
 /// Timeout of the TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 /// Answers the queries of a connection until it is closed or idle.
-pub async fn serve(shared: Arc<Shared>, stream: TcpStream, host: Host, limits: Streams) -> io::Result<()> {
+pub(crate) async fn serve(
+    shared: Arc<Shared>,
+    stream: TcpStream,
+    host: Host,
+    limits: Streams,
+) -> io::Result<()> {
     let tls = shared.tls.get().ok_or(io::ErrorKind::NotConnected)?;
     let accepted = timeout(HANDSHAKE, tls.accept(stream)).await;
     let stream = accepted.map_err(|_| io::ErrorKind::TimedOut)??;

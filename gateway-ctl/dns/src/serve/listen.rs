@@ -52,7 +52,7 @@ impl Drop for AcceptTask {
 }
 
 #[derive(Default)]
-pub struct Listeners {
+pub(crate) struct Listeners {
     bound: BTreeMap<Listen, BoundSocket>,
     /// Listeners for DoT and DoH.
     secure: BTreeMap<SocketAddr, Result<AcceptTask, String>>,
@@ -60,7 +60,7 @@ pub struct Listeners {
 
 impl Listeners {
     /// Binds the wanted addresses that are not bound yet, and closes those that are not wanted.
-    pub fn set(&mut self, shared: &Arc<Shared>, wanted: &[Listen], workers: &[Arc<WorkerControl>]) {
+    pub(crate) fn set(&mut self, shared: &Arc<Shared>, wanted: &[Listen], workers: &[Arc<WorkerControl>]) {
         self.bound.retain(|listen, _| wanted.contains(listen));
         for listen in wanted {
             let bound = self.bound.remove(listen);
@@ -74,7 +74,7 @@ impl Listeners {
     }
 
     /// Binds and closes addresses for DoT and DoH, like [`Listeners::set`].
-    pub fn set_secure(&mut self, shared: &Arc<Shared>, wanted: &[SocketAddr]) {
+    pub(crate) fn set_secure(&mut self, shared: &Arc<Shared>, wanted: &[SocketAddr]) {
         self.secure.retain(|address, _| wanted.contains(address));
         for address in wanted {
             if !matches!(self.secure.get(address), Some(Ok(_))) {
@@ -89,20 +89,20 @@ impl Listeners {
     }
 
     /// Reports whether an address could not be bound.
-    pub fn lacking(&self) -> bool {
+    pub(crate) fn lacking(&self) -> bool {
         let plain = self.bound.values().any(|bound| bound.udp.is_err() || bound.tcp.is_err());
         plain || self.secure.values().any(Result::is_err)
     }
 
     /// Returns the addresses for DoT and DoH, each with the bound address or the error.
-    pub fn secure(&self) -> Vec<(SocketAddr, Result<SocketAddr, String>)> {
+    pub(crate) fn secure(&self) -> Vec<(SocketAddr, Result<SocketAddr, String>)> {
         let status = |bound: &Result<AcceptTask, String>| {
             bound.as_ref().map(|bound| bound.address).map_err(Clone::clone)
         };
         self.secure.iter().map(|(address, bound)| (*address, status(bound))).collect()
     }
 
-    pub fn status(&self) -> Vec<ListenStatus> {
+    pub(crate) fn status(&self) -> Vec<ListenStatus> {
         let status = |(listen, bound): (&Listen, &BoundSocket)| ListenStatus {
             listen: listen.clone(),
             udp: bound.udp.as_ref().map(|(address, _)| *address).map_err(Clone::clone),
@@ -112,7 +112,7 @@ impl Listeners {
     }
 
     /// Reports whether a UDP socket takes queries to any address, from any interface, for IPv4 and for IPv6.
-    pub fn any_address(&self) -> [bool; 2] {
+    pub(crate) fn any_address(&self) -> [bool; 2] {
         [false, true].map(|ipv6| {
             self.bound.iter().any(|(listen, bound)| {
                 let ip = listen.address.ip();
@@ -121,7 +121,7 @@ impl Listeners {
         })
     }
 
-    pub fn close(&mut self, workers: &[Arc<WorkerControl>]) {
+    pub(crate) fn close(&mut self, workers: &[Arc<WorkerControl>]) {
         self.bound.clear();
         self.secure.clear();
         for control in workers {

@@ -1,6 +1,6 @@
 //! Slow path: answers any query from the start, and waits for upstreams where it must.
 
-pub mod tasks;
+pub(crate) mod tasks;
 
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -13,7 +13,7 @@ use super::{Shared, Transport};
 use crate::hooks::Host;
 
 /// Answers the queries of a connection until it is closed or idle.
-pub async fn serve<S>(
+pub(crate) async fn serve<S>(
     shared: Arc<Shared>,
     stream: S,
     host: Host,

@@ -24,15 +24,15 @@ use crate::hooks::{
 };
 use crate::wire::{Answer, StoredAnswer, rtype};
 
-pub fn name(text: &str) -> Name {
+pub(crate) fn name(text: &str) -> Name {
     Name::from(&DomainName::parse(text).expect("a name"))
 }
 
-pub fn route(partition: u16) -> Arc<QueryRoute> {
+pub(crate) fn route(partition: u16) -> Arc<QueryRoute> {
     Arc::new(QueryRoute { partition, route: QueryEgress::Default, resolvers: Resolvers::Usual })
 }
 
-pub fn client(number: u64, partition: u16) -> Client {
+pub(crate) fn client(number: u64, partition: u16) -> Client {
     Client {
         number,
         asker: ClientIdentity {
@@ -50,10 +50,10 @@ pub fn client(number: u64, partition: u16) -> Client {
 }
 
 /// Address whose packets no host is known to have sent.
-pub const UNIDENTIFIED: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 254));
+pub(crate) const UNIDENTIFIED: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 254));
 
 /// Client lookup that returns one client for all unknown addresses.
-pub struct FakeClients {
+pub(crate) struct FakeClients {
     pub known: Mutex<HashMap<IpAddr, Arc<Client>>>,
     pub other: Arc<Client>,
     pub version: AtomicU64,
@@ -62,7 +62,7 @@ pub struct FakeClients {
 }
 
 impl FakeClients {
-    pub fn new(other: Client) -> Arc<FakeClients> {
+    pub(crate) fn new(other: Client) -> Arc<FakeClients> {
         let (known, version, found) = Default::default();
         Arc::new(FakeClients { known, other: Arc::new(other), version, found })
     }
@@ -98,7 +98,7 @@ impl ClientLookup for FakeClients {
 
 /// Filter decisions by name (QNAME or CNAME target) and by address, and local answers.
 #[derive(Default)]
-pub struct Rules {
+pub(crate) struct Rules {
     pub names: HashMap<Name, (Action, Cause)>,
     pub addresses: HashMap<IpAddr, (Action, Cause)>,
     pub local: HashMap<(Name, u16), Local>,
@@ -107,12 +107,12 @@ pub struct Rules {
 }
 
 impl Rules {
-    pub fn rule(mut self, text: &str, action: Action, cause: Cause) -> Rules {
+    pub(crate) fn rule(mut self, text: &str, action: Action, cause: Cause) -> Rules {
         self.names.insert(name(text), (action, cause));
         self
     }
 
-    pub fn stored(mut self, text: &str, qtype: u16, local: Local) -> Rules {
+    pub(crate) fn stored(mut self, text: &str, qtype: u16, local: Local) -> Rules {
         self.local.insert((name(text), qtype), local);
         self
     }
@@ -167,11 +167,11 @@ impl LocalAnswers for Rules {
     }
 }
 
-pub type FqdnInstall = (u64, Name, Vec<(IpAddr, Duration)>);
+pub(crate) type FqdnInstall = (u64, Name, Vec<(IpAddr, Duration)>);
 
 /// FQDN policy that records the installed addresses. It has a route for each name that it covers.
 #[derive(Default)]
-pub struct FakeFqdnPolicy {
+pub(crate) struct FakeFqdnPolicy {
     pub wanted: HashMap<Name, Arc<QueryRoute>>,
     pub learned: Mutex<Vec<FqdnInstall>>,
     pub broken: std::sync::atomic::AtomicBool,
@@ -198,7 +198,7 @@ impl FqdnPolicy for FakeFqdnPolicy {
 }
 
 /// Upstream that answers some names and returns NXDOMAIN for the others.
-pub struct FakeUpstream {
+pub(crate) struct FakeUpstream {
     pub records: Mutex<HashMap<(Name, u16), Result<Answer, Failure>>>,
     pub asked: AtomicUsize,
     pub partitions: Mutex<Vec<u16>>,
@@ -207,7 +207,7 @@ pub struct FakeUpstream {
 }
 
 impl FakeUpstream {
-    pub fn new() -> Arc<FakeUpstream> {
+    pub(crate) fn new() -> Arc<FakeUpstream> {
         Arc::new(FakeUpstream {
             records: Mutex::default(),
             asked: AtomicUsize::new(0),
@@ -216,21 +216,21 @@ impl FakeUpstream {
         })
     }
 
-    pub fn knows(&self, text: &str, qtype: u16, answers: Vec<Record>) {
+    pub(crate) fn knows(&self, text: &str, qtype: u16, answers: Vec<Record>) {
         let answer = Answer { answers, ..Answer::default() };
         self.records.lock().insert((name(text), qtype), Ok(answer));
     }
 
-    pub fn fails(&self, text: &str, qtype: u16, failure: Failure) {
+    pub(crate) fn fails(&self, text: &str, qtype: u16, failure: Failure) {
         self.records.lock().insert((name(text), qtype), Err(failure));
     }
 
-    pub fn times(&self) -> usize {
+    pub(crate) fn times(&self) -> usize {
         self.asked.load(Ordering::SeqCst)
     }
 }
 
-pub fn soa(zone: &str, ttl: u32, minimum: u32) -> Record {
+pub(crate) fn soa(zone: &str, ttl: u32, minimum: u32) -> Record {
     let mut rdata = b"\x02ns\0\x02me\0".to_vec();
     for number in [1, 2, 3, 4, minimum] {
         rdata.extend_from_slice(&number.to_be_bytes());
@@ -239,7 +239,7 @@ pub fn soa(zone: &str, ttl: u32, minimum: u32) -> Record {
 }
 
 /// Returns an answer in wire format.
-pub fn message(question: Question<'_>, answer: &Answer) -> Vec<u8> {
+pub(crate) fn message(question: Question<'_>, answer: &Answer) -> Vec<u8> {
     let bounds = crate::wire::stored::Bounds { least: 0, most: u32::MAX, most_negative: u32::MAX };
     let stored = StoredAnswer::new(question, answer, bounds).expect("short enough");
     let mut message = vec![0, 0, 0x81, 0x80 | answer.rcode as u8, 0, 1];
@@ -251,7 +251,7 @@ pub fn message(question: Question<'_>, answer: &Answer) -> Vec<u8> {
     message
 }
 
-pub struct FakeUpstreamHandle(pub Arc<FakeUpstream>);
+pub(crate) struct FakeUpstreamHandle(pub Arc<FakeUpstream>);
 
 impl Upstream for FakeUpstreamHandle {
     async fn send_query(&self, query: Query) -> Result<Reply, Failure> {
@@ -273,16 +273,16 @@ impl Upstream for FakeUpstreamHandle {
     }
 }
 
-pub fn a(owner: &str, ttl: u32, address: [u8; 4]) -> Record {
+pub(crate) fn a(owner: &str, ttl: u32, address: [u8; 4]) -> Record {
     Record { name: name(owner), rtype: rtype::A, ttl, rdata: address.into() }
 }
 
-pub fn cname(owner: &str, target: &str) -> Record {
+pub(crate) fn cname(owner: &str, target: &str) -> Record {
     Record { name: name(owner), rtype: rtype::CNAME, ttl: 300, rdata: name(target).as_ref().wire().into() }
 }
 
 /// Returns a query with EDNS. The name keeps its case.
-pub fn question(text: &str, qtype: u16) -> Vec<u8> {
+pub(crate) fn question(text: &str, qtype: u16) -> Vec<u8> {
     let mut message = b"\x12\x34\x01\x00\0\x01\0\0\0\0\0\x01".to_vec();
     for label in text.split('.') {
         message.push(label.len() as u8);
@@ -295,7 +295,7 @@ pub fn question(text: &str, qtype: u16) -> Vec<u8> {
 }
 
 /// Resolver with test doubles of its hooks.
-pub struct Fixture {
+pub(crate) struct Fixture {
     pub clients: Arc<FakeClients>,
     pub lessons: Arc<FakeFqdnPolicy>,
     pub upstream: Arc<FakeUpstream>,
@@ -303,15 +303,15 @@ pub struct Fixture {
 }
 
 impl Fixture {
-    pub fn new(rules: Rules) -> Fixture {
+    pub(crate) fn new(rules: Rules) -> Fixture {
         Fixture::with(rules, FakeFqdnPolicy::default(), Settings::default())
     }
 
-    pub fn with(rules: Rules, lessons: FakeFqdnPolicy, settings: Settings) -> Fixture {
+    pub(crate) fn with(rules: Rules, lessons: FakeFqdnPolicy, settings: Settings) -> Fixture {
         Fixture::with_dataplane(Arc::new(rules), lessons, settings, None)
     }
 
-    pub fn with_dataplane(
+    pub(crate) fn with_dataplane(
         local_answers: Arc<dyn LocalAnswers>,
         lessons: FakeFqdnPolicy,
         settings: Settings,
@@ -339,7 +339,7 @@ impl Fixture {
     }
 
     /// Answers a query on the slow path.
-    pub async fn send_query(&self, message: &[u8]) -> Vec<u8> {
+    pub(crate) async fn send_query(&self, message: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         let from: IpAddr = "192.0.2.9".parse().expect("an address");
         self.shared
@@ -348,7 +348,7 @@ impl Fixture {
         out
     }
 
-    pub async fn reply(&self, text: &str, qtype: u16) -> hickory_proto::op::Message {
+    pub(crate) async fn reply(&self, text: &str, qtype: u16) -> hickory_proto::op::Message {
         hickory_proto::op::Message::from_vec(&self.send_query(&question(text, qtype)).await)
             .expect("a message")
     }

@@ -1,9 +1,7 @@
 //! UDP transport: queries are received and answered in batches.
 
-pub mod batch;
-pub mod peer;
-pub mod worker;
+pub(crate) mod batch;
+pub(crate) mod peer;
+pub(crate) mod worker;
 
-pub use batch::Batch;
-pub use peer::Peer;
-pub use worker::{SlowPathQuery, Worker};
+pub(crate) use worker::{SlowPathQuery, Worker};

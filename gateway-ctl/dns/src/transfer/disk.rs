@@ -17,13 +17,13 @@ use crate::downloads::DiskCache;
 use crate::hooks::Secondary;
 use crate::wire::{u16_at, u32_at};
 
-pub const COPIES: DiskCache = DiskCache("zone");
+pub(super) const COPIES: DiskCache = DiskCache("zone");
 /// Longest file: each record has its name and ten bytes.
 const MAX_FILE_BYTES: u64 = BYTES as u64 + RECORDS as u64 * (255 + 10) + 4096;
 
 /// Metadata of a zone on disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ZoneHeader {
+pub(super) struct ZoneHeader {
     zone: String,
     /// The server that gave it.
     by: String,
@@ -33,19 +33,19 @@ pub struct ZoneHeader {
 }
 
 impl ZoneHeader {
-    pub fn new(zone: &Name, by: &str, fetched: Timestamp, body: &[u8]) -> ZoneHeader {
+    pub(super) fn new(zone: &Name, by: &str, fetched: Timestamp, body: &[u8]) -> ZoneHeader {
         ZoneHeader { zone: zone.to_string(), by: by.to_owned(), fetched, digest: hex(body) }
     }
 
     /// Reports whether it is of the zone, by one of its primaries.
-    pub fn is_of(&self, zone: &Secondary) -> bool {
+    pub(super) fn is_of(&self, zone: &Secondary) -> bool {
         self.zone == zone.zone.to_string() && zone.servers.iter().any(|server| *server.shown == *self.by)
     }
 }
 
 /// A zone with its refresh timers.
 #[derive(Debug)]
-pub struct CompleteZone {
+pub(super) struct CompleteZone {
     pub head: ZoneHeader,
     pub copy: Copy,
     pub times: Times,
@@ -56,7 +56,7 @@ fn hex(body: &[u8]) -> String {
 }
 
 /// Records, the SOA record first: name, type, TTL, length, data.
-pub fn body(records: &[Record]) -> Vec<u8> {
+pub(super) fn body(records: &[Record]) -> Vec<u8> {
     let mut body = Vec::with_capacity(records.iter().map(|record| record.rdata.len() + 40).sum());
     for record in records {
         body.extend_from_slice(record.name.as_ref().wire());
@@ -83,7 +83,11 @@ fn records(body: &[u8]) -> Option<Vec<Record>> {
 
 /// Returns the cached zone and the time of its last confirmation. `None` if there is none, or if the file is of another
 /// zone.
-pub fn read(folder: &Path, zone: &Secondary, key: Key) -> io::Result<Option<(CompleteZone, Timestamp)>> {
+pub(super) fn read(
+    folder: &Path,
+    zone: &Secondary,
+    key: Key,
+) -> io::Result<Option<(CompleteZone, Timestamp)>> {
     let path = COPIES.path(folder, zone.id);
     let about = match fs::metadata(&path) {
         Ok(about) => about,
@@ -111,7 +115,7 @@ pub fn read(folder: &Path, zone: &Secondary, key: Key) -> io::Result<Option<(Com
     Ok(Some((CompleteZone { head, copy, times }, checked)))
 }
 
-pub fn write(folder: &Path, id: Id, head: &ZoneHeader, body: &[u8]) -> io::Result<()> {
+pub(super) fn write(folder: &Path, id: Id, head: &ZoneHeader, body: &[u8]) -> io::Result<()> {
     let mut draft = COPIES.draft(folder, id, head)?;
     draft.write(body)?;
     draft.keep()

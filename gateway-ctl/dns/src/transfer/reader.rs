@@ -8,8 +8,8 @@ use gateway_core::dns::{Name, NameRef, Record};
 use crate::wire::{HEADER, NameBuf, RecordRef, Records, Section, flag, rcode, rdata, rtype, u16_at};
 
 /// Largest zone.
-pub const RECORDS: usize = 500_000;
-pub const BYTES: usize = 64 << 20;
+pub(crate) const RECORDS: usize = 500_000;
+pub(crate) const BYTES: usize = 64 << 20;
 
 const IN: u16 = 1;
 /// Types that occur in question and additional sections only (RFC 6895, section 3.1).
@@ -43,7 +43,7 @@ pub enum TransferFault {
 }
 
 #[derive(Debug)]
-pub struct Reader {
+pub(crate) struct Reader {
     apex: Name,
     id: u16,
     /// The SOA record first; none before it came.
@@ -56,12 +56,12 @@ pub struct Reader {
 
 impl Reader {
     /// Reads messages that answer the query with this id.
-    pub fn new(apex: Name, id: u16) -> Reader {
+    pub(crate) fn new(apex: Name, id: u16) -> Reader {
         Reader { apex, id, records: Vec::new(), bytes: 0, whole: false, strangers: 0 }
     }
 
     /// Takes in a message. True when it was the last one.
-    pub fn push(&mut self, message: &[u8]) -> Result<bool, TransferFault> {
+    pub(crate) fn push(&mut self, message: &[u8]) -> Result<bool, TransferFault> {
         if self.whole {
             return Err(TransferFault::Surplus);
         }
@@ -113,7 +113,7 @@ impl Reader {
     }
 
     /// The records of the zone, the SOA record first; none before the end came.
-    pub fn finish(self) -> Option<Vec<Record>> {
+    pub(crate) fn finish(self) -> Option<Vec<Record>> {
         self.whole.then_some(self.records)
     }
 }
@@ -131,7 +131,7 @@ fn is_same_start(one: &[u8], other: &[u8]) -> bool {
 
 /// Returns the records of a reply to the query for this name and type. Except for the `first` message, the question
 /// section may be empty.
-pub fn open<'a>(
+pub(crate) fn open<'a>(
     message: &'a [u8],
     id: u16,
     name: NameRef<'_>,
@@ -167,7 +167,7 @@ pub fn open<'a>(
 }
 
 /// A record with its data in full, its owner in lower case.
-pub fn read(message: &[u8], at: &RecordRef) -> Result<Record, TransferFault> {
+pub(crate) fn read(message: &[u8], at: &RecordRef) -> Result<Record, TransferFault> {
     let (name, _) = NameBuf::read(message, at.name_at).ok_or(TransferFault::MalformedMessage)?;
     let rdata = rdata::expand(message, at.rtype, at.rdata.clone()).ok_or(TransferFault::Data)?;
     Ok(Record {

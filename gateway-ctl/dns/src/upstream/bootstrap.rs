@@ -24,7 +24,7 @@ const RETRY: Duration = Duration::from_secs(10);
 const TIMEOUT: Duration = Duration::from_millis(1500);
 
 #[derive(Debug)]
-pub struct Addresses {
+pub(crate) struct Addresses {
     given: Option<SocketAddr>,
     name: Option<(Name, u16)>,
     resolvers: Vec<SocketAddr>,
@@ -40,7 +40,7 @@ struct ResolvedAddrs {
 }
 
 impl Addresses {
-    pub fn of(server: &Server) -> Addresses {
+    pub(crate) fn of(server: &Server) -> Addresses {
         let resolvers = server.bootstrap.iter().map(|address| SocketAddr::new(*address, 53)).collect();
         let (given, name) = match &server.place {
             ServerAddress::Address(address) => (Some(*address), None),
@@ -50,7 +50,7 @@ impl Addresses {
     }
 
     /// Returns at least one address, in the order in which to try them.
-    pub async fn find(&self, context: &Context, path: &Egress) -> Result<Vec<SocketAddr>, Error> {
+    pub(crate) async fn find(&self, context: &Context, path: &Egress) -> Result<Vec<SocketAddr>, Error> {
         if let Some(address) = self.given {
             return Ok(vec![address]);
         }
@@ -77,7 +77,7 @@ impl Addresses {
     }
 
     /// Moves the address to the end after a failure, so that others are tried first.
-    pub fn failed(&self, address: SocketAddr) {
+    pub(crate) fn failed(&self, address: SocketAddr) {
         let mut known = self.known.lock();
         if let Some(at) = known.addresses.iter().position(|other| *other == address) {
             known.addresses[at..].rotate_left(1);

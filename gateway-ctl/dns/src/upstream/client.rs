@@ -38,7 +38,7 @@ const PLAIN_TIME: Duration = Duration::from_secs(900);
 
 type Opening = Shared<BoxFuture<'static, Result<Connection, Error>>>;
 
-pub struct UpstreamClient {
+pub(super) struct UpstreamClient {
     pub server: Arc<Server>,
     pub path: Egress,
     /// Display name of the egress.
@@ -58,10 +58,10 @@ pub struct UpstreamClient {
 }
 
 /// Answer with its header data and the time since the query was sent.
-pub type Answer = (Vec<u8>, ReplyHeader, Duration);
+pub(super) type Answer = (Vec<u8>, ReplyHeader, Duration);
 
 impl UpstreamClient {
-    pub fn new(
+    pub(super) fn new(
         server: Arc<Server>,
         path: Egress,
         egress: Arc<str>,
@@ -85,22 +85,22 @@ impl UpstreamClient {
     }
 
     /// Records that a query may use this upstream.
-    pub fn touch(&self) {
+    pub(super) fn touch(&self) {
         *self.wanted.lock() = Instant::now();
     }
 
     /// Returns the time since the last query that could have used this upstream.
-    pub fn unwanted(&self) -> Duration {
+    pub(super) fn unwanted(&self) -> Duration {
         self.wanted.lock().elapsed()
     }
 
     /// Returns the time without an answer after which another upstream is queried as well.
-    pub fn hedge_delay(&self) -> Duration {
+    pub(super) fn hedge_delay(&self) -> Duration {
         self.context.wait(self.health.hedge_delay())
     }
 
     /// Sends one query and records the outcome. With `patient` it may take all the time that is left.
-    pub async fn send_query(
+    pub(super) async fn send_query(
         self: Arc<UpstreamClient>,
         query: Arc<UpstreamQuery>,
         until: Instant,
@@ -307,7 +307,7 @@ impl UpstreamClient {
 
 impl UpstreamClient {
     /// Asks for the name servers of the root, and records the outcome. A dead upstream has probes of its own.
-    pub async fn probe_now(self: &Arc<UpstreamClient>) {
+    pub(super) async fn probe_now(self: &Arc<UpstreamClient>) {
         if !self.health.is_dead() {
             let query = root_question();
             let outcome =

@@ -29,14 +29,14 @@ const CONNECT: Duration = Duration::from_secs(3);
 const TICKETS: usize = 8;
 
 #[derive(Clone)]
-pub enum Connection {
+pub(super) enum Connection {
     Pipelined(PipelinedConnection),
     Requests(Requests),
     Streams(Streams),
 }
 
 impl Connection {
-    pub fn is_open(&self) -> bool {
+    pub(super) fn is_open(&self) -> bool {
         match self {
             Connection::Pipelined(pipe) => pipe.is_open(),
             Connection::Requests(requests) => requests.is_open(),
@@ -45,7 +45,7 @@ impl Connection {
     }
 
     /// Reports whether the connection ever returned an answer, where the remote end may close after each answer.
-    pub fn has_answered(&self) -> bool {
+    pub(super) fn has_answered(&self) -> bool {
         match self {
             Connection::Pipelined(pipe) => pipe.has_answered(),
             Connection::Requests(_) => false,
@@ -54,7 +54,7 @@ impl Connection {
     }
 
     /// Reports whether both are the same connection.
-    pub fn is(&self, other: &Connection) -> bool {
+    pub(super) fn is(&self, other: &Connection) -> bool {
         match (self, other) {
             (Connection::Pipelined(one), Connection::Pipelined(other)) => one.is(other),
             (Connection::Requests(one), Connection::Requests(other)) => one.is(other),
@@ -64,7 +64,7 @@ impl Connection {
     }
 
     /// Sends a query and returns the answer. The message may have any ID; the connection sets its own.
-    pub async fn send_query(&self, message: Vec<u8>) -> Result<(Vec<u8>, ReplyHeader), Error> {
+    pub(super) async fn send_query(&self, message: Vec<u8>) -> Result<(Vec<u8>, ReplyHeader), Error> {
         match self {
             Connection::Pipelined(pipe) => pipe.send_query(message).await,
             Connection::Requests(requests) => requests.send_query(message).await,
@@ -75,7 +75,7 @@ impl Connection {
 
 /// TLS configuration last used, with sessions to resume.
 #[derive(Default)]
-pub struct Tickets(Mutex<Option<Configurations>>);
+pub(super) struct Tickets(Mutex<Option<Configurations>>);
 
 struct Configurations {
     given: Arc<ClientConfig>,
@@ -101,7 +101,7 @@ impl Tickets {
 }
 
 /// Opens a connection to one address of the server.
-pub async fn open(
+pub(super) async fn open(
     context: &Context,
     server: &Server,
     path: &Egress,

@@ -28,7 +28,7 @@ const IDLE: Duration = Duration::from_secs(30);
 const PLAIN_PORT: u16 = 443;
 
 #[derive(Clone, Debug)]
-pub struct Requests {
+pub(super) struct Requests {
     sender: SendRequest<Full<Bytes>>,
     to: Uri,
     /// Activity of the connection; one for each connection.
@@ -44,7 +44,7 @@ struct ConnectionActivity {
 
 impl Requests {
     /// Starts HTTP/2 over a connection that negotiated `h2`.
-    pub async fn over<S>(stream: S, server: &Server) -> Result<Requests, Error>
+    pub(super) async fn over<S>(stream: S, server: &Server) -> Result<Requests, Error>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -76,15 +76,15 @@ impl Requests {
         Ok(Requests { sender, to, life })
     }
 
-    pub fn is_open(&self) -> bool {
+    pub(super) fn is_open(&self) -> bool {
         !self.life.stall.has_stopped() && !self.sender.is_closed()
     }
 
-    pub fn is(&self, other: &Requests) -> bool {
+    pub(super) fn is(&self, other: &Requests) -> bool {
         Arc::ptr_eq(&self.life, &other.life)
     }
 
-    pub async fn send_query(&self, mut message: Vec<u8>) -> Result<(Vec<u8>, ReplyHeader), Error> {
+    pub(super) async fn send_query(&self, mut message: Vec<u8>) -> Result<(Vec<u8>, ReplyHeader), Error> {
         // RFC 8484, section 4.1: the same query is the same request.
         message[..2].fill(0);
         *self.life.last.lock() = Instant::now();

@@ -27,7 +27,7 @@ use super::stall::StallDetector;
 use gateway_outbound::{Tls, UdpPath};
 
 /// ALPN identifier (RFC 9250, section 4.1.1).
-pub const PROTOCOL: &[u8] = b"doq";
+pub(super) const PROTOCOL: &[u8] = b"doq";
 /// Idle timeout of a connection.
 const IDLE: Duration = Duration::from_secs(30);
 /// Bytes of answers that the server may send ahead: of one, of all.
@@ -43,7 +43,7 @@ const REQUEST_CANCELLED: VarInt = VarInt::from_u32(3);
 const ALERTS: u64 = 0x100;
 
 #[derive(Clone, Debug)]
-pub struct Streams(Arc<Inner>);
+pub(super) struct Streams(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -59,7 +59,7 @@ impl Drop for Inner {
 
 impl Streams {
     /// Agrees with the server that has this name.
-    pub async fn open(
+    pub(super) async fn open(
         path: UdpPath,
         tls: (&dyn Tls, Arc<ClientConfig>),
         name: &str,
@@ -89,19 +89,19 @@ impl Streams {
         Ok(Streams(Arc::new(Inner { connection, stall: StallDetector::default() })))
     }
 
-    pub fn is_open(&self) -> bool {
+    pub(super) fn is_open(&self) -> bool {
         !self.0.stall.has_stopped() && self.0.connection.close_reason().is_none()
     }
 
-    pub fn is(&self, other: &Streams) -> bool {
+    pub(super) fn is(&self, other: &Streams) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    pub fn has_answered(&self) -> bool {
+    pub(super) fn has_answered(&self) -> bool {
         self.0.stall.has_answered()
     }
 
-    pub async fn send_query(&self, mut message: Vec<u8>) -> Result<(Vec<u8>, ReplyHeader), Error> {
+    pub(super) async fn send_query(&self, mut message: Vec<u8>) -> Result<(Vec<u8>, ReplyHeader), Error> {
         // RFC 9250, section 4.2.1.
         message[..2].fill(0);
         let _waiting = self.0.stall.wait();

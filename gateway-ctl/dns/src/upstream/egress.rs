@@ -12,7 +12,7 @@ use crate::hooks::QueryEgress;
 pub type EgressNames = BTreeMap<u32, Arc<str>>;
 
 /// Returns the display name of an egress.
-pub fn shown(egress: &Egress, called: &EgressNames) -> Arc<str> {
+pub(super) fn shown(egress: &Egress, called: &EgressNames) -> Arc<str> {
     match (&egress.proxy, egress.mark) {
         (Some(proxy), _) => format!("proxy {}", proxy.server).into(),
         (None, 0) => DnsForwarder::AUTO.into(),
@@ -21,7 +21,7 @@ pub fn shown(egress: &Egress, called: &EgressNames) -> Arc<str> {
 }
 
 /// Returns the egress of the `turn`th query by this route, or the reason why there is none.
-pub fn egress_of(route: &QueryEgress, turn: usize) -> Result<Egress, Arc<str>> {
+pub(super) fn egress_of(route: &QueryEgress, turn: usize) -> Result<Egress, Arc<str>> {
     match route {
         QueryEgress::Default => Ok(Egress::DEFAULT),
         QueryEgress::Marked(marks) => match marks.get(turn % marks.len().max(1)) {

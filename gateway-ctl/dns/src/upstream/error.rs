@@ -66,7 +66,7 @@ impl From<std::io::Error> for Error {
 }
 
 /// Returns unpredictable bytes.
-pub fn random<const N: usize>() -> Result<[u8; N], Error> {
+pub(crate) fn random<const N: usize>() -> Result<[u8; N], Error> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|_| Error::Random)?;
     Ok(bytes)

@@ -17,7 +17,7 @@ use crate::wire;
 
 /// Time limit for the answer to a query. Clients wait 5 seconds before they give up or send the query again (glibc,
 /// musl), so that an answer at that time would be lost.
-pub const DEADLINE: Duration = Duration::from_millis(4500);
+pub(super) const DEADLINE: Duration = Duration::from_millis(4500);
 /// Maximum number of attempts at one upstream.
 const MAX_TRIES_PER_UPSTREAM: usize = 3;
 /// Maximum number of attempts at all upstreams together.
@@ -39,7 +39,7 @@ struct FallbackRun {
 }
 
 /// Returns the first conclusive answer. With `wide`, up to `MAX_PARALLEL_TRIES` live upstreams are queried in parallel.
-pub async fn send_query(
+pub(super) async fn send_query(
     lines: Vec<Arc<UpstreamClient>>,
     query: Arc<UpstreamQuery>,
     wide: bool,

@@ -16,7 +16,7 @@ const PROBES: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs
 const DEFAULT_HEDGE_DELAY: Duration = Duration::from_millis(400);
 
 #[derive(Debug, Default)]
-pub struct Health(Mutex<HealthState>);
+pub(super) struct Health(Mutex<HealthState>);
 
 #[derive(Clone, Debug, Default)]
 struct HealthState {
@@ -44,14 +44,14 @@ pub struct HealthStats {
 
 /// Change of health by an outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HealthChange {
+pub(super) enum HealthChange {
     None,
     Died,
     Revived,
 }
 
 impl Health {
-    pub fn answered(&self, after: Duration) -> HealthChange {
+    pub(super) fn answered(&self, after: Duration) -> HealthChange {
         let mut known = self.known();
         known.queries += 1;
         known.in_a_row = 0;
@@ -66,7 +66,7 @@ impl Health {
         if std::mem::take(&mut known.dead) { HealthChange::Revived } else { HealthChange::None }
     }
 
-    pub fn failed(&self, error: &Error) -> HealthChange {
+    pub(super) fn failed(&self, error: &Error) -> HealthChange {
         let mut known = self.known();
         known.queries += 1;
         known.failures += 1;
@@ -77,17 +77,17 @@ impl Health {
         if died { HealthChange::Died } else { HealthChange::None }
     }
 
-    pub fn is_dead(&self) -> bool {
+    pub(super) fn is_dead(&self) -> bool {
         self.known().dead
     }
 
     /// Returns the smoothed time to an answer.
-    pub fn rtt(&self) -> Option<Duration> {
+    pub(super) fn rtt(&self) -> Option<Duration> {
         self.known().rtt.map(|(rtt, _)| micros(rtt))
     }
 
     /// Returns the time after which an answer is unusually late and another upstream is queried as well.
-    pub fn hedge_delay(&self) -> Duration {
+    pub(super) fn hedge_delay(&self) -> Duration {
         let usual = self
             .known()
             .rtt
@@ -96,12 +96,12 @@ impl Health {
     }
 
     /// Returns the timeout for one answer.
-    pub fn timeout(&self) -> Duration {
+    pub(super) fn timeout(&self) -> Duration {
         let usual = self.known().rtt.map_or(Duration::ZERO, |(rtt, variation)| micros(rtt + variation * 4.0));
         (Duration::from_millis(1500) + usual).min(Duration::from_secs(3))
     }
 
-    pub fn figures(&self) -> HealthStats {
+    pub(super) fn figures(&self) -> HealthStats {
         let known = self.known();
         HealthStats {
             rtt: known.rtt.map(|(rtt, _)| micros(rtt)),
@@ -114,7 +114,7 @@ impl Health {
     }
 
     /// Reports whether nothing was answered for so long, or the last query has failed.
-    pub fn is_silent(&self, silence: Duration) -> bool {
+    pub(super) fn is_silent(&self, silence: Duration) -> bool {
         let known = self.known();
         known.in_a_row > 0 || known.last_answer.is_none_or(|at| at.elapsed() >= silence)
     }
@@ -129,7 +129,7 @@ fn micros(value: f64) -> Duration {
 }
 
 /// Returns the delay before the `attempt`th probe. `jitter` makes it up to a quarter shorter or longer.
-pub fn probe_after(attempt: u32, jitter: u8) -> Duration {
+pub(super) fn probe_after(attempt: u32, jitter: u8) -> Duration {
     let plain = PROBES.after(attempt.saturating_add(1));
     plain * 3 / 4 + plain * u32::from(jitter) / (2 * 255)
 }

@@ -24,7 +24,7 @@ const BACKLOG: usize = 64 << 10;
 
 /// Local end. The connection closes when the last clone is dropped.
 #[derive(Clone, Debug)]
-pub struct PipelinedConnection {
+pub(super) struct PipelinedConnection {
     jobs: mpsc::Sender<Job>,
     answered: Arc<AtomicBool>,
 }
@@ -46,7 +46,7 @@ struct PendingReply {
 
 impl PipelinedConnection {
     /// Takes over an established connection.
-    pub fn new<S>(stream: S) -> PipelinedConnection
+    pub(super) fn new<S>(stream: S) -> PipelinedConnection
     where
         S: AsyncRead + AsyncWrite + Send + 'static,
     {
@@ -76,20 +76,20 @@ impl PipelinedConnection {
         pipe
     }
 
-    pub fn is_open(&self) -> bool {
+    pub(super) fn is_open(&self) -> bool {
         !self.jobs.is_closed()
     }
 
-    pub fn is(&self, other: &PipelinedConnection) -> bool {
+    pub(super) fn is(&self, other: &PipelinedConnection) -> bool {
         self.jobs.same_channel(&other.jobs)
     }
 
     /// Reports whether any query was answered. Some servers answer one query and close.
-    pub fn has_answered(&self) -> bool {
+    pub(super) fn has_answered(&self) -> bool {
         self.answered.load(Ordering::Relaxed)
     }
 
-    pub async fn send_query(&self, message: Vec<u8>) -> Result<Answer, Error> {
+    pub(super) async fn send_query(&self, message: Vec<u8>) -> Result<Answer, Error> {
         let (answer, answered) = oneshot::channel();
         self.jobs.send(Job { message, answer }).await.map_err(|_| Error::Closed)?;
         answered.await.map_err(|_| Error::Closed)?

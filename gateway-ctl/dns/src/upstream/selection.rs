@@ -6,7 +6,7 @@ use gateway_model::settings::groups::RotationMode;
 
 /// State of one upstream over the path of the query.
 #[derive(Clone, Copy, Debug)]
-pub struct Candidate {
+pub(super) struct Candidate {
     /// Stays the same while its settings do.
     pub key: u64,
     pub dead: bool,
@@ -15,7 +15,7 @@ pub struct Candidate {
 
 /// Input of the order.
 #[derive(Clone, Copy, Debug)]
-pub struct OrderInput {
+pub(super) struct OrderInput {
     pub mode: RotationMode,
     /// The client, if devices stay with their server.
     pub client: Option<u64>,
@@ -31,7 +31,7 @@ const UNMEASURED: Duration = Duration::from_millis(10);
 const EXPLORE: u64 = 64;
 
 /// Returns all candidates in the order of attempts.
-pub fn order(candidates: &[Candidate], turn: OrderInput) -> Vec<usize> {
+pub(super) fn order(candidates: &[Candidate], turn: OrderInput) -> Vec<usize> {
     let mut order: Vec<usize> = (0..candidates.len()).collect();
     let mut random = Random(turn.random);
     match turn.mode {
@@ -84,7 +84,7 @@ fn shuffle(order: &mut [usize], weight: impl Fn(usize) -> f64, random: &mut Rand
 }
 
 /// The finaliser of SplitMix64.
-pub fn scramble(value: u64) -> u64 {
+pub(super) fn scramble(value: u64) -> u64 {
     let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

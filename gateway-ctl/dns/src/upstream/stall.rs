@@ -9,33 +9,33 @@ use tokio::time::Instant;
 const STALL_TIMEOUT: Duration = Duration::from_millis(1500);
 
 #[derive(Debug, Default)]
-pub struct StallDetector {
+pub(super) struct StallDetector {
     answers: AtomicU64,
     stopped: AtomicBool,
 }
 
 impl StallDetector {
-    pub fn answered(&self) {
+    pub(super) fn answered(&self) {
         self.answers.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub fn has_answered(&self) -> bool {
+    pub(super) fn has_answered(&self) -> bool {
         self.answers.load(Ordering::Relaxed) > 0
     }
 
     /// Returns true after a query was given up on while no other was answered.
-    pub fn has_stopped(&self) -> bool {
+    pub(super) fn has_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
     }
 
     /// Starts the wait of a query; dropping the guard ends it.
-    pub fn wait(&self) -> PendingReply<'_> {
+    pub(super) fn wait(&self) -> PendingReply<'_> {
         PendingReply { stall: self, answers: self.answers.load(Ordering::Relaxed), since: Instant::now() }
     }
 }
 
 #[derive(Debug)]
-pub struct PendingReply<'a> {
+pub(super) struct PendingReply<'a> {
     stall: &'a StallDetector,
     answers: u64,
     since: Instant,

@@ -7,7 +7,7 @@ use super::error::{Error, random};
 use super::message::{QueryEncoding, ReplyHeader, UpstreamQuery, Verdict, check_reply};
 
 #[derive(Debug)]
-pub enum Outcome {
+pub(super) enum Outcome {
     Answer(Vec<u8>, ReplyHeader),
     /// Everything matches except the letter case: the server does not preserve it, or an attacker guesses answers.
     OtherCase,
@@ -15,7 +15,7 @@ pub enum Outcome {
 
 /// Sends a query and waits for the answer without a timeout. It ignores packets that do not match, so a guess cannot
 /// end the wait.
-pub async fn exchange(
+pub(super) async fn exchange(
     context: &Context,
     mark: u32,
     to: SocketAddr,

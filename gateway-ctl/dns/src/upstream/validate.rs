@@ -39,7 +39,7 @@ const EDE_RRSIGS_MISSING: u16 = 10;
 const EDE_NSEC_MISSING: u16 = 12;
 
 /// Source of the keys and delegations of zones.
-pub trait ZoneKeys: Send + Sync {
+pub(super) trait ZoneKeys: Send + Sync {
     /// Asks the upstreams of a zone. Returns the message and its response code.
     fn send_query<'a>(
         &'a self,
@@ -51,7 +51,7 @@ pub trait ZoneKeys: Send + Sync {
 }
 
 /// Validates the replies to one group's queries by one route.
-pub struct Validator {
+pub(super) struct Validator {
     pub route: Arc<QueryRoute>,
     carrier: GroupTransport,
     handle: DnssecDnsHandle<GroupTransport>,
@@ -76,7 +76,11 @@ struct GroupTransportState {
 }
 
 impl Validator {
-    pub fn new(keys: Weak<dyn ZoneKeys>, route: Arc<QueryRoute>, anchors: Arc<TrustAnchors>) -> Validator {
+    pub(super) fn new(
+        keys: Weak<dyn ZoneKeys>,
+        route: Arc<QueryRoute>,
+        anchors: Arc<TrustAnchors>,
+    ) -> Validator {
         let carrier = GroupTransport(Arc::new(GroupTransportState {
             keys,
             route: route.clone(),
@@ -91,7 +95,7 @@ impl Validator {
 
     /// Validates a reply, and fails if it is bogus. Returns whether it is secure. The reply carries the result from
     /// then on, and expires with its signatures.
-    pub async fn check(
+    pub(super) async fn check(
         &self,
         query: &UpstreamQuery,
         answer: &mut [u8],

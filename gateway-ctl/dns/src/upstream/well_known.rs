@@ -41,7 +41,7 @@ static NAMES: LazyLock<HashMap<IpAddr, String>> = LazyLock::new(|| {
 });
 
 /// Returns the name on the certificate of the resolver at this address.
-pub fn name_of(address: IpAddr) -> Option<&'static str> {
+pub(super) fn name_of(address: IpAddr) -> Option<&'static str> {
     NAMES.get(&address).map(String::as_str)
 }
 

@@ -185,7 +185,7 @@ impl<'a> Envelope<'a> {
 }
 
 /// Reply to an unreadable query: only a header.
-pub fn header_only(out: &mut Vec<u8>, id: u16, flags: u16, rcode: u16) {
+pub(crate) fn header_only(out: &mut Vec<u8>, id: u16, flags: u16, rcode: u16) {
     out.clear();
     out.extend_from_slice(&id.to_be_bytes());
     out.extend_from_slice(&(flag::QR | flags & (flag::OPCODE | flag::RD) | rcode & 0xf).to_be_bytes());

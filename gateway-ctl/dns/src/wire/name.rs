@@ -79,7 +79,7 @@ impl fmt::Debug for NameBuf {
 }
 
 /// A name in any case as text.
-pub fn display(wire: &[u8]) -> String {
+pub(crate) fn display(wire: &[u8]) -> String {
     let mut text = String::with_capacity(wire.len());
     let mut left = wire;
     while let Some(length @ 1..) = left.split_off_first().map(|length| usize::from(*length)) {
@@ -93,7 +93,7 @@ pub fn display(wire: &[u8]) -> String {
 }
 
 /// Returns the end of the name at `at`, without following pointers.
-pub fn skip(message: &[u8], mut at: usize) -> Option<usize> {
+pub(crate) fn skip(message: &[u8], mut at: usize) -> Option<usize> {
     loop {
         match usize::from(*message.get(at)?) {
             0 => return Some(at + 1),

@@ -3,7 +3,7 @@
 
 use super::u16_at;
 
-pub const KEEPALIVE: u16 = 11;
+pub(crate) const KEEPALIVE: u16 = 11;
 const PADDING: u16 = 12;
 
 /// OPT record of a client.
@@ -36,7 +36,7 @@ impl Opt {
 }
 
 /// Code and data of each option. `None` for an option that does not fit.
-pub fn options(rdata: &[u8]) -> impl Iterator<Item = Option<(u16, &[u8])>> {
+pub(crate) fn options(rdata: &[u8]) -> impl Iterator<Item = Option<(u16, &[u8])>> {
     let mut at = 0;
     std::iter::from_fn(move || {
         if at >= rdata.len() {
@@ -51,12 +51,12 @@ pub fn options(rdata: &[u8]) -> impl Iterator<Item = Option<(u16, &[u8])>> {
 }
 
 /// The extended error of an OPT record, the first of them: code and text.
-pub fn extended_error(rdata: &[u8]) -> Option<(u16, String)> {
+pub(crate) fn extended_error(rdata: &[u8]) -> Option<(u16, String)> {
     let (_, data) = options(rdata).flatten().find(|(code, _)| *code == EDE)?;
     Some((u16_at(data, 0)?, String::from_utf8_lossy(&data[2..]).into_owned()))
 }
 
-pub const EDE: u16 = 15;
+pub(crate) const EDE: u16 = 15;
 
 /// An extended error (RFC 8914).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub struct Ede<'a> {
 
 /// OPT record of replies.
 #[derive(Clone, Copy, Debug)]
-pub struct ReplyOpt<'a> {
+pub(crate) struct ReplyOpt<'a> {
     pub rcode: u16,
     pub dnssec_ok: bool,
     pub ede: Option<Ede<'a>>,
@@ -81,7 +81,7 @@ pub struct ReplyOpt<'a> {
 const TEXT: usize = 128;
 
 impl ReplyOpt<'_> {
-    pub fn write(&self, out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let [high, _] = (self.rcode >> 4).to_be_bytes();
         debug_assert_eq!(high, 0, "response codes have twelve bits");
         out.extend_from_slice(&[0, 0, 41]);

@@ -36,12 +36,12 @@ const fn layout(rtype: u16) -> &'static [RdataPart] {
 }
 
 /// Reports whether names in the data may be compressed.
-pub const fn compressible(rtype: u16) -> bool {
+pub(crate) const fn compressible(rtype: u16) -> bool {
     matches!(rtype, rtype::NS | rtype::CNAME | rtype::PTR | rtype::SOA | rtype::MX)
 }
 
 /// Returns the data without pointers. `None` if it does not match its type.
-pub fn expand(message: &[u8], rtype: u16, data: std::ops::Range<usize>) -> Option<Vec<u8>> {
+pub(crate) fn expand(message: &[u8], rtype: u16, data: std::ops::Range<usize>) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(data.len());
     let mut at = data.start;
     // Bytes after the data are not part of it. Pointers lead backwards.
@@ -65,7 +65,7 @@ pub fn expand(message: &[u8], rtype: u16, data: std::ops::Range<usize>) -> Optio
 }
 
 /// Pieces of data without pointers: true for names.
-pub fn pieces(rtype: u16, data: &[u8]) -> Option<Vec<(bool, &[u8])>> {
+pub(crate) fn pieces(rtype: u16, data: &[u8]) -> Option<Vec<(bool, &[u8])>> {
     let mut pieces = Vec::with_capacity(3);
     let mut at = 0;
     for part in layout(rtype) {

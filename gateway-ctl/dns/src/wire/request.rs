@@ -7,7 +7,7 @@ use super::record::{Records, Section};
 use super::{HEADER, Opt, PAYLOAD, PLAIN_PAYLOAD, flag, rcode, rtype, u16_at};
 
 /// Opcode 4, at its bit offset.
-pub const NOTIFY: u16 = 4 << 11;
+pub(crate) const NOTIFY: u16 = 4 << 11;
 
 /// A query that can be answered; it borrows its message.
 #[derive(Clone, Copy, Debug)]

@@ -9,7 +9,7 @@ const MANDATORY: u16 = 0;
 const ECH: u16 = 5;
 
 /// Removes the `ech` parameters, and the signatures that no longer hold. Returns whether there were any.
-pub fn strip_ech(records: &mut Vec<Record>) -> bool {
+pub(crate) fn strip_ech(records: &mut Vec<Record>) -> bool {
     let mut is_stripped = false;
     for record in records.iter_mut().filter(|record| matches!(record.rtype, rtype::HTTPS | rtype::SVCB)) {
         if let Some(rdata) = without_ech(&record.rdata) {

@@ -65,7 +65,7 @@ pub(crate) struct Identified {
 }
 
 impl Ops {
-    pub const fn of<R: Resource>() -> Ops {
+    pub(crate) const fn of<R: Resource>() -> Ops {
         Ops {
             identify: identify::<R>,
             labels: |state| {

@@ -6,7 +6,7 @@ use ipnet::IpNet;
 
 /// Treatment of a directive.
 #[derive(Clone, Copy, Debug)]
-pub enum Rule {
+pub(super) enum Rule {
     /// Kept: the arguments in order, and how many of them there must be.
     Keep(&'static [Argument], usize),
     /// Kept under another name.
@@ -31,7 +31,7 @@ pub enum Rule {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub enum Argument {
+pub(super) enum Argument {
     Number(u32, u32),
     Word(&'static [&'static str]),
     /// Names of ciphers and the like, with colons between.
@@ -45,7 +45,7 @@ pub enum Argument {
 }
 
 impl Argument {
-    pub fn admits(self, word: &str) -> bool {
+    pub(super) fn admits(self, word: &str) -> bool {
         let all = |extra: &[u8]| {
             (1..=200).contains(&word.len())
                 && word.bytes().all(|b| b.is_ascii_alphanumeric() || extra.contains(&b))
@@ -70,7 +70,7 @@ impl Argument {
     }
 
     /// Returns the human-readable description of valid values.
-    pub fn wanted(self) -> String {
+    pub(super) fn wanted(self) -> String {
         match self {
             Argument::Number(least, most) => format!("a number from {least} to {most}"),
             Argument::Word(words) => words.join(" or "),
@@ -111,7 +111,7 @@ const SECONDS: Argument = Number(0, 86_400);
 
 /// Canonical name of the directive, and its treatment.
 #[rustfmt::skip]
-pub const RULES: &[(&str, Rule)] = &[
+pub(super) const RULES: &[(&str, Rule)] = &[
     ("allow-compression", Keep(&[Word(&["no", "asym"])], 1)),
     ("auth", Keep(&[List], 1)),
     ("auth-nocache", FLAG),
@@ -245,7 +245,7 @@ pub const RULES: &[(&str, Rule)] = &[
 ];
 
 /// The directive by the name in a file.
-pub fn find(name: &str) -> (&'static str, Rule) {
+pub(super) fn find(name: &str) -> (&'static str, Rule) {
     let found = RULES.iter().find(|(known, _)| *known == name);
     found.copied().unwrap_or(("", Drop(UNKNOWN)))
 }

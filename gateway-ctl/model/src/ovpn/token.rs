@@ -1,10 +1,10 @@
 //! A line to its words, as OpenVPN reads it: quotes, backslashes, comments.
 
 /// Longer lines OpenVPN refuses.
-pub const MAX_LINE: usize = 255;
+pub(super) const MAX_LINE: usize = 255;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TokenError {
+pub(super) enum TokenError {
     /// A quote that is not closed, or a backslash at the end.
     Open,
     Long,
@@ -12,7 +12,7 @@ pub enum TokenError {
 }
 
 /// The words of a line; none if it is empty or a comment.
-pub fn tokens(line: &str) -> Result<Vec<String>, TokenError> {
+pub(super) fn tokens(line: &str) -> Result<Vec<String>, TokenError> {
     let mut words = Vec::new();
     let mut characters = line.chars().peekable();
     loop {

@@ -19,13 +19,13 @@ const SPARE: Id = Id::from_u128(0x0193f3a8_0c5e_7cc2_8a0e_2f6d1b9f4a11);
 
 /// Generators of the schemas of a kind.
 #[derive(Clone, Copy, Debug)]
-pub struct Schemas {
+pub(crate) struct Schemas {
     input: fn(&mut SchemaGenerator) -> Schema,
     output: fn(&mut SchemaGenerator) -> Schema,
 }
 
 impl Schemas {
-    pub const fn of<R: Resource>() -> Schemas {
+    pub(crate) const fn of<R: Resource>() -> Schemas {
         Schemas { input: input_schema::<R>, output: output_schema::<R> }
     }
 

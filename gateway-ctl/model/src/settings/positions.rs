@@ -6,11 +6,11 @@
 use std::collections::BTreeMap;
 
 /// Line and column, both from 1.
-pub type Position = (usize, usize);
+pub(super) type Position = (usize, usize);
 
 /// Positions of keys and list elements by path (`wans[0].interface`).
 #[derive(Debug, Default)]
-pub struct Positions(BTreeMap<String, Position>);
+pub(super) struct Positions(BTreeMap<String, Position>);
 
 struct Frame {
     indent: usize,
@@ -21,7 +21,7 @@ struct Frame {
 }
 
 impl Positions {
-    pub fn of(text: &str) -> Positions {
+    pub(super) fn of(text: &str) -> Positions {
         let mut scan = Scan::default();
         for (number, line) in text.lines().enumerate() {
             scan.line(number + 1, line);
@@ -30,7 +30,7 @@ impl Positions {
     }
 
     /// Returns the position of the path, or of its nearest ancestor.
-    pub fn find(&self, path: &str) -> Position {
+    pub(super) fn find(&self, path: &str) -> Position {
         let mut path = path;
         loop {
             if let Some(position) = self.0.get(path) {

@@ -26,7 +26,12 @@ pub struct VlanLink {
 const MAX_LINKS: usize = 128;
 
 /// Adds the problems of the lists. `routed` are the interfaces of the LAN and the uplinks.
-pub fn validate(bridges: &[BridgeLink], vlans: &[VlanLink], routed: &[IfName], problems: &mut Problems) {
+pub(crate) fn validate(
+    bridges: &[BridgeLink],
+    vlans: &[VlanLink],
+    routed: &[IfName],
+    problems: &mut Problems,
+) {
     for (path, length) in [("network.bridges", bridges.len()), ("network.vlans", vlans.len())] {
         if length > MAX_LINKS {
             problems.add(code::RANGE, path, format!("At most {MAX_LINKS}."));

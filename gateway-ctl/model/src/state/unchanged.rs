@@ -19,7 +19,7 @@ pub(super) struct Unchanged<R> {
 }
 
 impl<R: Resource> Unchanged<R> {
-    pub fn of(row: Arc<R>, state: &State) -> Unchanged<R> {
+    pub(super) fn of(row: Arc<R>, state: &State) -> Unchanged<R> {
         let table = R::table(state);
         Unchanged {
             shown: content(to_shown(row.as_ref(), state)),
@@ -30,7 +30,7 @@ impl<R: Resource> Unchanged<R> {
     }
 
     /// Puts the row back as it was if the written one differs in its metadata at most, and its shown form not at all.
-    pub fn restore(self, state: &mut State) {
+    pub(super) fn restore(self, state: &mut State) {
         let table = R::table(state);
         let (id, written_revision) = (self.row.meta().id, table.revision());
         let Some(written) = table.get(id).cloned() else { return };

@@ -17,7 +17,7 @@ const ANY_SIZE: u32 = 0x1000;
 /// Number of elements that one call writes.
 const BATCH: usize = 16_384;
 
-pub struct Filter {
+pub(super) struct Filter {
     maps: Mutex<Maps>,
     clients: Mutex<HashTable<spec::FilterClients>>,
     hits: Mutex<RingBuf<MapData>>,
@@ -43,7 +43,7 @@ impl Filter {
     }
 
     /// Writes the answers and a new table, and then exchanges the table.
-    pub fn put_table(
+    pub(super) fn put_table(
         &self,
         table: &[FilterBucket],
         answers: &[(u32, FilterAnswer)],
@@ -62,12 +62,12 @@ impl Filter {
         maps.tables.set(0, &new, 0).map_err(std::io::Error::other)
     }
 
-    pub fn put_client(&self, key: &FilterClientKey, client: &FilterClient) {
+    pub(super) fn put_client(&self, key: &FilterClientKey, client: &FilterClient) {
         // Without the entry, the resolver answers.
         let _ = self.clients.lock().put(key, client);
     }
 
-    pub fn take_hits(&self, report: &mut dyn FnMut(FilterHit)) {
+    pub(super) fn take_hits(&self, report: &mut dyn FnMut(FilterHit)) {
         let mut ring = self.hits.lock();
         while let Some(item) = ring.next() {
             if let Ok((hit, _)) = FilterHit::read_from_prefix(&item) {

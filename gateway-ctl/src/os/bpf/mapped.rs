@@ -57,7 +57,7 @@ impl Drop for Mapped {
 }
 
 /// Writes words into an array, from the first one on. The offset is in bytes, a multiple of a word.
-pub fn write_words(array: BorrowedFd<'_>, offset: usize, words: &[u32]) -> io::Result<()> {
+pub(super) fn write_words(array: BorrowedFd<'_>, offset: usize, words: &[u32]) -> io::Result<()> {
     // SAFETY: the call has no preconditions.
     let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).map_err(io::Error::other)?;
     let (first, within) = (offset / page * page, offset % page);

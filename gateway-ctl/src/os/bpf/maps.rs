@@ -25,7 +25,7 @@ const MAX_BATCH: usize = 1 << 20;
 /// Wrapper that lets aya use a wire structure.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
-pub struct Raw<T: Wire>(pub T);
+pub(super) struct Raw<T: Wire>(pub T);
 
 // SAFETY: `Wire` types are plain bytes without padding, valid for every bit pattern, and `Raw` is
 // transparent.

@@ -81,7 +81,7 @@ fn word(descriptor: &impl AsRawFd) -> u32 {
 
 /// A link between a program and an interface.
 #[derive(Debug)]
-pub struct PinnedTcx {
+pub(super) struct PinnedTcx {
     link: OwnedFd,
     pub program: u32,
     /// Index of the interface, or 0 if it is gone.
@@ -89,7 +89,7 @@ pub struct PinnedTcx {
 }
 
 impl PinnedTcx {
-    pub fn open(pin: &Path) -> io::Result<Self> {
+    pub(super) fn open(pin: &Path) -> io::Result<Self> {
         let path = CString::new(pin.as_os_str().as_bytes())?;
         let mut attributes = Attributes::default().with_address(0, path.as_ptr() as u64);
         let link = owned(bpf(OBJ_GET, &mut attributes)?);
@@ -102,13 +102,13 @@ impl PinnedTcx {
     }
 
     /// Puts another program into the link.
-    pub fn replace(&self, program: BorrowedFd<'_>) -> io::Result<()> {
+    pub(super) fn replace(&self, program: BorrowedFd<'_>) -> io::Result<()> {
         let mut attributes = Attributes::new([word(&self.link), word(&program)]);
         bpf(LINK_UPDATE, &mut attributes).map(drop)
     }
 
     /// Detaches the program at once. Removing only the pin would let the kernel detach it later.
-    pub fn detach(&self) -> io::Result<()> {
+    pub(super) fn detach(&self) -> io::Result<()> {
         let mut attributes = Attributes::new([word(&self.link)]);
         bpf(LINK_DETACH, &mut attributes).map(drop)
     }
@@ -116,13 +116,13 @@ impl PinnedTcx {
 
 /// Attaches an XDP program to an interface in native mode. The attachment ends with the last descriptor or pin of the
 /// link.
-pub fn attach_xdp(program: BorrowedFd<'_>, interface: u32) -> io::Result<OwnedFd> {
+pub(super) fn attach_xdp(program: BorrowedFd<'_>, interface: u32) -> io::Result<OwnedFd> {
     let mut attributes = Attributes::new([word(&program), interface, ATTACH_XDP, XDP_NATIVE]);
     bpf(LINK_CREATE, &mut attributes).map(owned)
 }
 
 /// Pins an object.
-pub fn pin(object: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
+pub(super) fn pin(object: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     let mut attributes = Attributes::new([0, 0, word(&object)]).with_address(0, path.as_ptr() as u64);
     bpf(OBJ_PIN, &mut attributes).map(drop)
@@ -130,7 +130,7 @@ pub fn pin(object: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
 
 /// Waits until all running programs have ended. Replacing an entry in a map of maps has this effect. The kernel waits
 /// for a grace period before such a call returns, so no program uses the old entry afterwards.
-pub fn wait_for_programs() -> io::Result<()> {
+pub(super) fn wait_for_programs() -> io::Result<()> {
     let mut inner = Attributes::new([MAP_TYPE_ARRAY, WORD_BYTES, WORD_BYTES, 1]);
     let inner = owned(bpf(MAP_CREATE, &mut inner)?);
     let mut outer = Attributes::new([MAP_TYPE_ARRAY_OF_MAPS, WORD_BYTES, WORD_BYTES, 1, 0, word(&inner)]);
@@ -148,11 +148,11 @@ fn replace(map: BorrowedFd<'_>, key: &u32, value: &u32) -> io::Result<()> {
 
 /// Position in a map at which the next call continues: a key, or the number of a bucket.
 #[derive(Debug, Default)]
-pub struct Position(Option<Vec<u8>>);
+pub(super) struct Position(Option<Vec<u8>>);
 
 impl Position {
     /// Returns the position behind an index of an array.
-    pub fn behind(index: u32) -> Self {
+    pub(super) fn behind(index: u32) -> Self {
         Self(Some(index.to_ne_bytes().to_vec()))
     }
 }
@@ -162,7 +162,7 @@ impl Position {
 /// # Safety
 ///
 /// `K` and `V` have the sizes of the keys and values of the map.
-pub unsafe fn lookup_batch<K: Pod, V: Pod>(
+pub(super) unsafe fn lookup_batch<K: Pod, V: Pod>(
     map: BorrowedFd<'_>,
     position: &mut Position,
     most: usize,
@@ -198,7 +198,7 @@ pub unsafe fn lookup_batch<K: Pod, V: Pod>(
 /// # Safety
 ///
 /// `K` and `V` have the sizes of the keys and values of the map.
-pub unsafe fn update_batch<K: Pod, V: Pod>(
+pub(super) unsafe fn update_batch<K: Pod, V: Pod>(
     map: BorrowedFd<'_>,
     entries: impl Iterator<Item = (K, V)>,
 ) -> io::Result<()> {
@@ -214,7 +214,7 @@ pub unsafe fn update_batch<K: Pod, V: Pod>(
 /// # Safety
 ///
 /// `K` has the size of the keys of the map.
-pub unsafe fn delete_batch<K: Pod>(map: BorrowedFd<'_>, keys: &[K]) -> io::Result<()> {
+pub(super) unsafe fn delete_batch<K: Pod>(map: BorrowedFd<'_>, keys: &[K]) -> io::Result<()> {
     let mut attributes = Attributes::of_batch(map, keys.len()).with_address(4, keys.as_ptr() as u64);
     bpf(MAP_DELETE_BATCH, &mut attributes).map(drop)
 }

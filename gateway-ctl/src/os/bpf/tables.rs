@@ -48,17 +48,17 @@ pub(super) struct Written(BTreeMap<Slot, Tables>);
 
 impl Written {
     /// Removes the entries of a slot.
-    pub fn take(&mut self, slot: Slot) -> Option<Tables> {
+    pub(super) fn take(&mut self, slot: Slot) -> Option<Tables> {
         self.0.remove(&slot)
     }
 
-    pub fn note(&mut self, tables: Tables) {
+    pub(super) fn note(&mut self, tables: Tables) {
         self.0.insert(tables.slot, tables);
     }
 }
 
 impl Tables {
-    pub fn new(plan: &Dataplane, slot: Slot) -> Tables {
+    pub(super) fn new(plan: &Dataplane, slot: Slot) -> Tables {
         let mut destinations = prefixes(slot, &plan.destinations);
         for ((list, prefix), rank) in &plan.list_destinations {
             add(&mut destinations, slot_of_list(slot, u32::from(*list)), *prefix, *rank);
@@ -97,7 +97,12 @@ impl Tables {
     }
 
     /// Visits each map with its entries, and those of `have`, which are in the same slot.
-    pub fn each<V: Visit>(&self, maps: &mut Maps, have: Option<&Tables>, visit: &mut V) -> Result<(), Error> {
+    pub(super) fn each<V: Visit>(
+        &self,
+        maps: &mut Maps,
+        have: Option<&Tables>,
+        visit: &mut V,
+    ) -> Result<(), Error> {
         macro_rules! visit {
             ($map:ident, $($field:tt).+, $ours:expr) => {
                 visit.visit(&mut maps.$map, &self.$($field).+, have.map(|have| &have.$($field).+), $ours)?

@@ -17,7 +17,7 @@ pub(super) struct Verified(BTreeMap<String, Result<(), ProgramError>>);
 
 impl Verified {
     /// Removes the result for a program.
-    pub fn take(&mut self, name: &'static str) -> Result<(), Error> {
+    pub(super) fn take(&mut self, name: &'static str) -> Result<(), Error> {
         match self.0.remove(name) {
             Some(result) => result.map_err(|e| Error::Program { name, source: Box::new(e) }),
             None => Err(Error::Missing { what: "program", name: name.to_owned() }),

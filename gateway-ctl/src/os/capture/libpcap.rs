@@ -52,7 +52,7 @@ struct Libpcap {
 }
 
 /// Compiles an expression for an interface. Its instructions cut packets to the snap length.
-pub fn compile(
+pub(super) fn compile(
     expression: &str,
     interface: &str,
     link: LinkType,

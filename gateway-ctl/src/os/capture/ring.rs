@@ -28,7 +28,7 @@ const ETHERTYPE_VLAN: u16 = 0x8100;
 
 /// A packet in the ring.
 #[derive(Debug)]
-pub struct RingPacket<'a> {
+pub(super) struct RingPacket<'a> {
     pub time_ns: u64,
     /// Length on the wire, with the tag.
     pub length: u32,
@@ -39,7 +39,7 @@ pub struct RingPacket<'a> {
 }
 
 #[derive(Debug)]
-pub struct Ring {
+pub(super) struct Ring {
     socket: Socket,
     blocks: NonNull<u8>,
     count: usize,
@@ -52,7 +52,7 @@ pub struct Ring {
 impl Ring {
     /// Opens a ring for the interface with this index. It receives packets from then on. `cooked` packets begin with
     /// their network header.
-    pub fn open(
+    pub(super) fn open(
         index: u32,
         cooked: bool,
         filter: &[SockFilter],
@@ -99,13 +99,13 @@ impl Ring {
         Ok(ring)
     }
 
-    pub fn descriptor(&self) -> RawFd {
+    pub(super) fn descriptor(&self) -> RawFd {
         self.socket.as_raw_fd()
     }
 
     /// Calls `take` for each packet of the next block that is ready, until it returns false. Returns false if no block is
     /// ready.
-    pub fn read_block(
+    pub(super) fn read_block(
         &mut self,
         take: &mut dyn FnMut(RingPacket<'_>) -> io::Result<bool>,
     ) -> io::Result<bool> {
@@ -126,7 +126,7 @@ impl Ring {
     }
 
     /// Returns the counters since the start.
-    pub fn counters(&mut self) -> io::Result<InterfaceCounters> {
+    pub(super) fn counters(&mut self) -> io::Result<InterfaceCounters> {
         // SAFETY: zeroes are a valid value.
         let mut stats: tpacket_stats_v3 = unsafe { std::mem::zeroed() };
         let mut length = size_of::<tpacket_stats_v3>() as libc::socklen_t;

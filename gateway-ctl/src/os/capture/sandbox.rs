@@ -14,7 +14,7 @@ use seccompiler::{
 type Rules = BTreeMap<c_long, Vec<SeccompRule>>;
 
 /// Takes away sockets of the internet and of this host, so that a name in a filter is not looked up.
-pub fn leave_network() -> io::Result<()> {
+pub(super) fn leave_network() -> io::Result<()> {
     let families = [libc::AF_INET, libc::AF_INET6, libc::AF_UNIX];
     let rules = families
         .map(|family| rule(&[condition(0, Op::Eq, family)?]))
@@ -25,7 +25,7 @@ pub fn leave_network() -> io::Result<()> {
 }
 
 /// Takes away all capabilities and all system calls except those that the loop of the child needs.
-pub fn enter() -> io::Result<()> {
+pub(super) fn enter() -> io::Result<()> {
     drop_capabilities()?;
     let mut rules = Rules::new();
     for call in [

@@ -19,18 +19,18 @@ const REQUEST_ONLY: u16 = libc::NLM_F_REQUEST as u16;
 
 /// Number of entries, and the kernel's maximum. For the network namespace of the calling thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Level {
+pub(crate) struct Level {
     pub entries: usize,
     pub maximum: usize,
 }
 
 /// Reads the level.
-pub fn level() -> io::Result<Level> {
+pub(crate) fn level() -> io::Result<Level> {
     Ok(Level { entries: number(COUNT)?, maximum: number(MAXIMUM)? })
 }
 
 /// Raises the kernel's maximum. Only the first network namespace may set it.
-pub fn raise_maximum(maximum: usize) -> io::Result<()> {
+pub(crate) fn raise_maximum(maximum: usize) -> io::Result<()> {
     std::fs::write(MAXIMUM, maximum.to_string())
 }
 
@@ -40,7 +40,7 @@ fn number(path: &str) -> io::Result<usize> {
 
 /// Entry of a flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HeldEntry {
+pub(crate) struct HeldEntry {
     /// Address of the host that began the flow.
     pub source: IpAddr,
     /// Seconds until the entry ends by itself if no packet comes.
@@ -52,13 +52,13 @@ pub struct HeldEntry {
 #[cfg(test)]
 impl HeldEntry {
     /// Returns an entry that is in no table.
-    pub fn of(source: IpAddr, seconds_left: u32) -> Self {
+    pub(crate) fn of(source: IpAddr, seconds_left: u32) -> Self {
         Self { source, seconds_left, key: Vec::new() }
     }
 }
 
 /// Lists all entries. Blocks on the kernel.
-pub fn list() -> io::Result<Vec<HeldEntry>> {
+pub(crate) fn list() -> io::Result<Vec<HeldEntry>> {
     let socket = open()?;
     socket.send(&request(GET, DUMP, libc::AF_UNSPEC, &[]), 0)?;
     let mut entries = Vec::new();
@@ -75,7 +75,7 @@ pub fn list() -> io::Result<Vec<HeldEntry>> {
 }
 
 /// Deletes entries. Those that are already gone are no error. Blocks on the kernel.
-pub fn delete_all<'a>(entries: impl IntoIterator<Item = &'a HeldEntry>) -> io::Result<()> {
+pub(crate) fn delete_all<'a>(entries: impl IntoIterator<Item = &'a HeldEntry>) -> io::Result<()> {
     let socket = open()?;
     let mut datagram = Vec::new();
     for (index, entry) in entries.into_iter().enumerate() {

@@ -12,13 +12,13 @@ use crate::os::required_programs;
 
 /// Name of the socket in the tunnel's folder, which is the working directory of the process. The length of the
 /// folder's path therefore does not matter, and the folder identifies an orphan.
-pub const SOCKET: &str = "management";
+pub(super) const SOCKET: &str = "management";
 
 /// Time limit for the server's first reply, in seconds.
 const FIRST_WORD: &str = "10";
 
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub(super) enum Error {
     #[error("the program openvpn is not installed")]
     NoOpenVpn,
     #[error(transparent)]
@@ -27,7 +27,7 @@ pub enum Error {
     Start(#[from] io::Error),
 }
 
-pub fn spawn(process: &OpenVpnProcess, folder: &Path) -> Result<Child, Error> {
+pub(super) fn spawn(process: &OpenVpnProcess, folder: &Path) -> Result<Child, Error> {
     let openvpn = required_programs::find("openvpn").ok_or(Error::NoOpenVpn)?;
     // Root, because only root may open the device, but with no capability except network administration.
     let mut command = child_process::with_capabilities("+net_admin")?;

@@ -2,7 +2,7 @@
 
 /// Meaning of a log line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LogLine {
+pub(super) enum LogLine {
     /// The error of the process.
     Error(String),
     /// An unspecific error, used if there is no better one.
@@ -48,7 +48,7 @@ const ERRORS: &[(&str, &str)] = &[
     ),
 ];
 
-pub fn reported(line: &str) -> Option<LogLine> {
+pub(super) fn reported(line: &str) -> Option<LogLine> {
     if let Some(option) = within(line, "Pushed option removed by filter: '") {
         return Some(LogLine::Ignored(clean(option)));
     }
@@ -90,7 +90,7 @@ pub fn reported(line: &str) -> Option<LogLine> {
 }
 
 /// Returns the reason for a lost connection or an exit, from the keyword of the process.
-pub fn reason(word: &str) -> Option<&'static str> {
+pub(super) fn reason(word: &str) -> Option<&'static str> {
     Some(match word {
         "ping-restart" | "ping-exit" => "the server has fallen silent",
         "server_poll" | "connect-timeout" => "the server does not answer",
@@ -112,7 +112,7 @@ fn within<'a>(line: &'a str, before: &str) -> Option<&'a str> {
 }
 
 /// Returns foreign text, shortened and limited to printable characters.
-pub fn clean(text: &str) -> String {
+pub(super) fn clean(text: &str) -> String {
     let printable = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c });
     printable.take(MAX_LINE_CHARS).collect()
 }

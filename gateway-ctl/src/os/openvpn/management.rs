@@ -6,7 +6,7 @@ use gateway_model::ovpn::quoted;
 
 /// A line of the process, as far as the gateway uses it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Message {
+pub(super) enum Message {
     /// The process waits for its release.
     Hold,
     State(State),
@@ -26,7 +26,7 @@ pub enum Message {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct State {
+pub(super) struct State {
     pub name: String,
     /// Reason, for `RECONNECTING` and `EXITING`.
     pub detail: String,
@@ -36,7 +36,7 @@ pub struct State {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Remote {
+pub(super) struct Remote {
     pub host: String,
     pub port: u16,
     /// `udp`, `udp4`, `tcp-client`, ...
@@ -44,7 +44,7 @@ pub struct Remote {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SecretRequest {
+pub(super) enum SecretRequest {
     Credentials,
     /// Credentials and a one-time code.
     Code,
@@ -54,7 +54,7 @@ pub enum SecretRequest {
 }
 
 impl Message {
-    pub fn parse(line: &str) -> Message {
+    pub(super) fn parse(line: &str) -> Message {
         let Some((kind, rest)) = line.strip_prefix('>').and_then(|line| line.split_once(':')) else {
             return Message::Other;
         };
@@ -122,31 +122,31 @@ fn password(rest: &str) -> Message {
 }
 
 /// Commands, one per line.
-pub mod command {
+pub(crate) mod command {
     use super::{SocketAddr, quoted};
 
-    pub fn watch() -> String {
+    pub(crate) fn watch() -> String {
         "state on\nbytecount 1\n".to_owned()
     }
 
-    pub fn release() -> String {
+    pub(crate) fn release() -> String {
         "hold release\n".to_owned()
     }
 
-    pub fn remote(at: SocketAddr) -> String {
+    pub(crate) fn remote(at: SocketAddr) -> String {
         format!("remote MOD {} {}\n", at.ip(), at.port())
     }
 
-    pub fn skip() -> String {
+    pub(crate) fn skip() -> String {
         "remote SKIP\n".to_owned()
     }
 
-    pub fn username(name: &str) -> zeroize::Zeroizing<String> {
+    pub(crate) fn username(name: &str) -> zeroize::Zeroizing<String> {
         zeroize::Zeroizing::new(format!("username \"Auth\" {}\n", quoted(name)))
     }
 
     /// Returns the reply with a password. `of` is the name that the process gave it.
-    pub fn password(of: &str, password: &str) -> zeroize::Zeroizing<String> {
+    pub(crate) fn password(of: &str, password: &str) -> zeroize::Zeroizing<String> {
         zeroize::Zeroizing::new(format!("password \"{of}\" {}\n", quoted(password)))
     }
 }

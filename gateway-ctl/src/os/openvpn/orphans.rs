@@ -11,7 +11,7 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Kills every openvpn process that works in this folder or in a subfolder, and waits for its end.
-pub fn end(folder: &Path) {
+pub(super) fn end(folder: &Path) {
     let deadline = Instant::now() + TIMEOUT;
     let mut reported = false;
     loop {

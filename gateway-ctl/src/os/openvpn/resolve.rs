@@ -7,7 +7,7 @@ use gateway_outbound::Resolver;
 
 /// Returns an address of the server. A later `turn` gives another one if it has several. `mark` is the fwmark of the
 /// outer packets.
-pub async fn resolve(
+pub(super) async fn resolve(
     names: &Resolver,
     mark: u32,
     remote: &Remote,
@@ -23,7 +23,7 @@ pub async fn resolve(
 
 /// Returns a name with a random label in front, as `remote-random-hostname` of OpenVPN: six bytes in hexadecimal. Servers
 /// with a wildcard in their zone, such as those of AWS, answer each of them with other addresses.
-pub fn with_random_label(host: &str) -> String {
+pub(super) fn with_random_label(host: &str) -> String {
     if host.parse::<IpAddr>().is_ok() {
         return host.to_owned();
     }

@@ -19,7 +19,7 @@ use backoff::{Backoff, ExitReason};
 use management_session::ManagementSession;
 
 /// The task of one tunnel.
-pub struct Session {
+pub(super) struct Session {
     folder: PathBuf,
     endpoint_names: Resolver,
     wanted: watch::Receiver<DesiredSession>,
@@ -27,7 +27,7 @@ pub struct Session {
 }
 
 impl Session {
-    pub fn new(
+    pub(super) fn new(
         (folder, endpoint_names): (PathBuf, Resolver),
         wanted: watch::Receiver<DesiredSession>,
         status: watch::Sender<Status>,
@@ -37,7 +37,7 @@ impl Session {
     }
 
     /// Runs until no sender of wanted states remains.
-    pub async fn run(mut self) {
+    pub(super) async fn run(mut self) {
         let mut backoff = Backoff::default();
         let mut last: Option<Arc<OpenVpnProcess>> = None;
         // Without a sender there can be no further work.

@@ -61,14 +61,14 @@ pub struct Status {
 pub(super) const TERMINATION_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Publisher of the state. It wakes receivers on relevant changes.
-pub struct StatePublisher {
+pub(super) struct StatePublisher {
     pub status: watch::Sender<Status>,
     pub changes: watch::Sender<u64>,
 }
 
 impl StatePublisher {
     /// Publishes a change. Receivers wake if it changes anything.
-    pub fn update(&self, change: impl FnOnce(&mut Status)) {
+    pub(super) fn update(&self, change: impl FnOnce(&mut Status)) {
         let changed = self.status.send_if_modified(|status| {
             let before = status.clone();
             change(status);
@@ -80,11 +80,11 @@ impl StatePublisher {
     }
 
     /// Updates the byte counters without waking a receiver.
-    pub fn count(&self, received: u64, sent: u64) {
+    pub(super) fn count(&self, received: u64, sent: u64) {
         self.status.send_modify(|status| (status.rx_bytes, status.tx_bytes) = (received, sent));
     }
 
-    pub fn status(&self) -> Status {
+    pub(super) fn status(&self) -> Status {
         self.status.borrow().clone()
     }
 }

@@ -15,10 +15,10 @@ const RESERVED: u64 = 1024;
 
 /// Descriptors that are left for connections and datagrams.
 #[derive(Clone, Debug)]
-pub struct DescriptorBudget(Arc<Semaphore>);
+pub(super) struct DescriptorBudget(Arc<Semaphore>);
 
 /// Permit that is held for as long as the descriptors are open.
-pub type Permit = OwnedSemaphorePermit;
+pub(super) type Permit = OwnedSemaphorePermit;
 
 impl Default for DescriptorBudget {
     fn default() -> DescriptorBudget {
@@ -35,7 +35,7 @@ impl DescriptorBudget {
     }
 
     /// Takes a permit for descriptors. Returns `None` if fewer are left.
-    pub fn take(&self, descriptors: u32) -> Option<Permit> {
+    pub(super) fn take(&self, descriptors: u32) -> Option<Permit> {
         self.0.clone().try_acquire_many_owned(descriptors).ok()
     }
 }

@@ -25,12 +25,12 @@ pub(super) struct Shared {
 pub type ConnectFailures = BTreeMap<(String, Option<LegId>), u64>;
 
 impl Shared {
-    pub fn target(&self, number: ProxyIndex) -> Option<Arc<Target>> {
+    pub(super) fn target(&self, number: ProxyIndex) -> Option<Arc<Target>> {
         self.targets.read().get(&number).cloned()
     }
 
     /// Reports a proxy that needs a check.
-    pub fn report_failure(&self, admission: &Admission) {
+    pub(super) fn report_failure(&self, admission: &Admission) {
         self.doubts.send_modify(|doubts| {
             *doubts.entry((admission.to.proxy_id.clone(), admission.leg)).or_default() += 1;
         });

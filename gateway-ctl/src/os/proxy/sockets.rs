@@ -24,7 +24,7 @@ pub fn addresses() -> [SocketAddr; 2] {
 }
 
 /// Returns a listener for connections.
-pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+pub(super) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = transparent(address, Type::STREAM, Protocol::TCP)?;
     socket.bind(&address.into())?;
     // Accepted sockets inherit it.
@@ -34,7 +34,7 @@ pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 /// Returns a listener for datagrams that reports their original destination and fwmark.
-pub fn listen_for_datagrams(address: SocketAddr) -> io::Result<UdpSocket> {
+pub(super) fn listen_for_datagrams(address: SocketAddr) -> io::Result<UdpSocket> {
     let socket = transparent(address, Type::DGRAM, Protocol::UDP)?;
     if address.is_ipv4() {
         setsockopt(&socket, sockopt::Ipv4OrigDstAddr, &true)?;
@@ -56,7 +56,7 @@ nix::setsockopt_impl!(ReceiveMark, libc::SOL_SOCKET, SO_RCVMARK, bool, sockopt::
 
 /// Metadata of a received datagram.
 #[derive(Clone, Copy, Debug)]
-pub struct DatagramMeta {
+pub(super) struct DatagramMeta {
     pub from: SocketAddr,
     /// Original destination.
     pub to: SocketAddr,
@@ -65,7 +65,7 @@ pub struct DatagramMeta {
 }
 
 /// Receives a datagram from a listener.
-pub fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<DatagramMeta> {
+pub(super) fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<DatagramMeta> {
     let mut control = nix::cmsg_space!(libc::sockaddr_in6, u32);
     let mut slices = [IoSliceMut::new(buffer)];
     let message = recvmsg::<SockaddrStorage>(
@@ -107,7 +107,7 @@ fn address_of(storage: &SockaddrStorage) -> Option<SocketAddr> {
 }
 
 /// Returns a socket that may have a foreign address (`IP_TRANSPARENT`).
-pub fn transparent(address: SocketAddr, kind: Type, protocol: Protocol) -> io::Result<Socket> {
+pub(super) fn transparent(address: SocketAddr, kind: Type, protocol: Protocol) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), kind.nonblocking(), Some(protocol))?;
     if address.is_ipv4() {
         socket.set_ip_transparent_v4(true)?;
@@ -120,12 +120,12 @@ pub fn transparent(address: SocketAddr, kind: Type, protocol: Protocol) -> io::R
 }
 
 /// Sets keepalive, so that an accepted connection ends when its client is gone.
-pub fn watch_over_client(stream: &TcpStream) -> io::Result<()> {
+pub(super) fn watch_over_client(stream: &TcpStream) -> io::Result<()> {
     Keepalive { idle: CLIENT_IDLE, ..Keepalive::PATIENT }.apply(stream)
 }
 
 /// Ends a connection so that the peer sees a reset, and frees its memory at once.
-pub fn reset(stream: TcpStream) {
+pub(super) fn reset(stream: TcpStream) {
     // A socket that is already gone needs no reset.
     let _ = SockRef::from(&stream).set_linger(Some(Duration::ZERO));
 }

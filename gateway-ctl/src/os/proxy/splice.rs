@@ -24,14 +24,14 @@ const BUFFER: usize = 32 << 10;
 
 /// Bytes from the client to the server and back.
 #[derive(Debug, Default)]
-pub struct Traffic {
+pub(super) struct Traffic {
     pub up: AtomicU64,
     pub down: AtomicU64,
 }
 
 /// The pipes of all connections.
 #[derive(Debug)]
-pub struct Pool {
+pub(super) struct Pool {
     spare: Mutex<Vec<Pipe>>,
     permits: Semaphore,
 }
@@ -133,7 +133,12 @@ impl TransferBuffer<'_> {
 }
 
 /// Transfers bytes until both sides have ended their stream. An error means that the connection broke on one side.
-pub async fn pump(client: &TcpStream, server: &TcpStream, pool: &Pool, traffic: &Traffic) -> io::Result<()> {
+pub(super) async fn pump(
+    client: &TcpStream,
+    server: &TcpStream,
+    pool: &Pool,
+    traffic: &Traffic,
+) -> io::Result<()> {
     let (up, down) =
         (direction(client, server, pool, &traffic.up), direction(server, client, pool, &traffic.down));
     tokio::pin!(up, down);

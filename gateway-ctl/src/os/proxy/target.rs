@@ -16,7 +16,7 @@ use crate::secrets;
 
 /// A proxy, and the admission of connections through it.
 #[derive(Debug)]
-pub struct Target {
+pub(super) struct Target {
     pub to: Arc<ProxyTarget>,
     pub counters: Arc<Counters>,
     /// Senders by leg. Connections live as long as the sender of their leg, which only this map holds.
@@ -25,7 +25,7 @@ pub struct Target {
 
 /// Counters of a proxy's connections since the start of the daemon.
 #[derive(Debug, Default)]
-pub struct Counters {
+pub(super) struct Counters {
     pub open: AtomicUsize,
     /// Open UDP flows.
     pub flows: AtomicUsize,
@@ -40,7 +40,7 @@ pub struct Counters {
 
 /// Permission to use a proxy through a leg, valid as long as the gate is open.
 #[derive(Debug)]
-pub struct Admission {
+pub(super) struct Admission {
     pub to: Arc<ProxyTarget>,
     pub leg: Option<LegId>,
     pub gate: CloseSignal,
@@ -52,10 +52,10 @@ pub struct Admission {
 
 /// Gate that is open as long as its sender exists.
 #[derive(Debug)]
-pub struct CloseSignal(watch::Receiver<()>);
+pub(super) struct CloseSignal(watch::Receiver<()>);
 
 impl CloseSignal {
-    pub async fn closed(&self) {
+    pub(super) async fn closed(&self) {
         let mut sender = self.0.clone();
         // No value is ever sent. An error means that the sender is gone.
         while sender.changed().await.is_ok() {}
@@ -70,13 +70,13 @@ struct OpenCount {
 }
 
 impl Target {
-    pub fn new(to: ProxyTarget, counters: Arc<Counters>) -> Target {
+    pub(super) fn new(to: ProxyTarget, counters: Arc<Counters>) -> Target {
         let gates = to.legs.iter().map(|leg| (*leg, watch::Sender::new(()))).collect();
         Target { to: Arc::new(to), counters, gates: Mutex::new(gates) }
     }
 
     /// Returns the same proxy with other settings. Connections continue if their endpoint stays the same.
-    pub fn replaced(&self, to: ProxyTarget) -> Target {
+    pub(super) fn replaced(&self, to: ProxyTarget) -> Target {
         let next = Target::new(to, self.counters.clone());
         if (&next.to.address, &next.to.login) == (&self.to.address, &self.to.login) {
             let mut gates = self.gates.lock();
@@ -91,12 +91,20 @@ impl Target {
     }
 
     /// Admits a connection. Returns `None` if this leg is not allowed, or if the proxy has too many connections.
-    pub fn admit(&self, leg: Option<LegId>, budget: &fd_budget::DescriptorBudget) -> Option<Admission> {
+    pub(super) fn admit(
+        &self,
+        leg: Option<LegId>,
+        budget: &fd_budget::DescriptorBudget,
+    ) -> Option<Admission> {
         self.passage(leg, budget, |counters| &counters.open)
     }
 
     /// Admits a UDP flow under the same conditions.
-    pub fn admit_flow(&self, leg: Option<LegId>, budget: &fd_budget::DescriptorBudget) -> Option<Admission> {
+    pub(super) fn admit_flow(
+        &self,
+        leg: Option<LegId>,
+        budget: &fd_budget::DescriptorBudget,
+    ) -> Option<Admission> {
         self.passage(leg, budget, |counters| &counters.flows)
     }
 
@@ -133,7 +141,7 @@ impl Drop for OpenCount {
 }
 
 impl Admission {
-    pub async fn login(&self) -> Option<Credentials<'_>> {
+    pub(super) async fn login(&self) -> Option<Credentials<'_>> {
         let login = self.to.login.as_ref()?;
         Some(Credentials { username: &login.username, password: secrets::open(&login.password).await })
     }

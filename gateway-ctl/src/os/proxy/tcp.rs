@@ -25,7 +25,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Accepts until the task is aborted.
-pub async fn accept(listener: Arc<TcpListener>, shared: Arc<Shared>) {
+pub(super) async fn accept(listener: Arc<TcpListener>, shared: Arc<Shared>) {
     loop {
         match listener.accept().await {
             Ok((client, _)) => admit(client, &shared),

@@ -48,7 +48,7 @@ thread_local! {
 }
 
 /// Receives datagrams until the task is aborted.
-pub async fn listen(listener: Arc<UdpSocket>, shared: Arc<Shared>) {
+pub(super) async fn listen(listener: Arc<UdpSocket>, shared: Arc<Shared>) {
     while listener.readable().await.is_ok() {
         let received = listener.try_io(Interest::READABLE, || {
             BUFFER.with_borrow_mut(|buffer| {
@@ -245,12 +245,12 @@ async fn down(upstream: &UdpSocket, flows: &HashMap<SocketAddr, Arc<UdpSocket>>)
 }
 
 /// Sends without the runtime, which takes a new socket for full until its first readiness event.
-pub fn send(socket: &UdpSocket, header: &[u8], content: &[u8]) -> io::Result<usize> {
+pub(crate) fn send(socket: &UdpSocket, header: &[u8], content: &[u8]) -> io::Result<usize> {
     SockRef::from(socket).send_vectored(&[IoSlice::new(header), IoSlice::new(content)])
 }
 
 /// Returns when a connection has ended. Data that arrives on it is ignored.
-pub async fn over(control: &TcpStream) {
+pub(crate) async fn over(control: &TcpStream) {
     let mut ignored = [0; 64];
     while control.readable().await.is_ok() {
         match control.try_read(&mut ignored) {

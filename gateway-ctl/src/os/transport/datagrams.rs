@@ -13,7 +13,7 @@ use super::stream::watch_over;
 use crate::os::proxy::{ConnectError, over, send};
 
 /// An association with the proxy.
-pub struct Association {
+pub(super) struct Association {
     /// The association ends with this connection.
     control: TcpStream,
     upstream: UdpSocket,
@@ -22,7 +22,7 @@ pub struct Association {
     from: Option<SocketAddr>,
 }
 
-pub async fn open(proxy: SocketAddr, mark: u32, to: &str) -> Result<Association, ConnectError> {
+pub(super) async fn open(proxy: SocketAddr, mark: u32, to: &str) -> Result<Association, ConnectError> {
     let from: Option<SocketAddr> = to.parse().ok();
     let destination = match (from, to.rsplit_once(':')) {
         (Some(address), _) => Destination::Address(address),
@@ -40,7 +40,7 @@ pub async fn open(proxy: SocketAddr, mark: u32, to: &str) -> Result<Association,
 
 impl Association {
     /// Forwards datagrams in both directions. Returns the reason for the end.
-    pub async fn forward(&self, near: &LocalSocket) -> String {
+    pub(super) async fn forward(&self, near: &LocalSocket) -> String {
         let up = async {
             let mut buffer = vec![0; MOST_DATAGRAM];
             loop {

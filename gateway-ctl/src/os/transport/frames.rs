@@ -1,38 +1,38 @@
 //! Datagrams in a stream: each behind its length as a big-endian 16-bit number.
 
 /// Largest datagram in a frame, in bytes.
-pub const MOST_DATAGRAM: usize = 65_535;
+pub(super) const MOST_DATAGRAM: usize = 65_535;
 
 /// Bytes before a datagram.
-pub const HEADER: usize = 2;
+pub(super) const HEADER: usize = 2;
 
 /// Splits a stream that arrives in pieces of any size into datagrams.
 #[derive(Debug)]
-pub struct Frames {
+pub(super) struct Frames {
     buffer: Box<[u8]>,
     start: usize,
     end: usize,
 }
 
 impl Frames {
-    pub fn new() -> Frames {
+    pub(super) fn new() -> Frames {
         Frames { buffer: vec![0; 4 * (HEADER + MOST_DATAGRAM)].into(), start: 0, end: 0 }
     }
 
     /// Returns the buffer for the next piece. It is never empty once all whole datagrams have been taken.
-    pub fn room(&mut self) -> &mut [u8] {
+    pub(super) fn room(&mut self) -> &mut [u8] {
         self.buffer.copy_within(self.start..self.end, 0);
         (self.start, self.end) = (0, self.end - self.start);
         &mut self.buffer[self.end..]
     }
 
     /// Marks this many bytes of the buffer as filled.
-    pub fn filled(&mut self, bytes: usize) {
+    pub(super) fn filled(&mut self, bytes: usize) {
         self.end += bytes;
     }
 
     /// Returns the next whole datagram.
-    pub fn next(&mut self) -> Option<&[u8]> {
+    pub(super) fn next(&mut self) -> Option<&[u8]> {
         let waiting = &self.buffer[self.start..self.end];
         let length = usize::from(u16::from_be_bytes(waiting.get(..HEADER)?.try_into().ok()?));
         let content = self.start + HEADER..self.start + HEADER + length;
@@ -45,7 +45,7 @@ impl Frames {
 }
 
 /// Returns the header of a datagram of this length.
-pub fn header(length: usize) -> [u8; HEADER] {
+pub(super) fn header(length: usize) -> [u8; HEADER] {
     // A datagram has no more than 65 535 bytes.
     u16::try_from(length).unwrap_or(u16::MAX).to_be_bytes()
 }

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 const MAX_QUEUED_BYTES: usize = 4 << 20;
 /// Socket at a loopback address, and the last observed address of the tunnel.
 #[derive(Debug)]
-pub struct LocalSocket {
+pub(super) struct LocalSocket {
     socket: UdpSocket,
     /// Port of the tunnel at 127.0.0.1, 0 before its first datagram.
     tunnel: AtomicU16,
@@ -21,7 +21,7 @@ pub struct LocalSocket {
 }
 
 impl LocalSocket {
-    pub fn open(address: SocketAddr) -> io::Result<LocalSocket> {
+    pub(super) fn open(address: SocketAddr) -> io::Result<LocalSocket> {
         let socket =
             Socket::new(Domain::for_address(address), Type::DGRAM.nonblocking(), Some(Protocol::UDP))?;
         socket.set_recv_buffer_size(MAX_QUEUED_BYTES)?;
@@ -31,7 +31,7 @@ impl LocalSocket {
     }
 
     /// Receives a datagram of the tunnel.
-    pub async fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
+    pub(super) async fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             let (length, from) = self.socket.recv_from(buffer).await?;
             // This keeps a tunnel's first handshake: its device becomes known within a second.
@@ -54,7 +54,7 @@ impl LocalSocket {
     }
 
     /// Accepts datagrams from this port only. With 0 it accepts none.
-    pub fn set_device(&self, port: u16) {
+    pub(super) fn set_device(&self, port: u16) {
         let before = self.device.send_replace(port);
         if before != port && port != 0 {
             self.tunnel.store(port, Ordering::Relaxed);
@@ -62,7 +62,7 @@ impl LocalSocket {
     }
 
     /// Receives a datagram of the tunnel that is already waiting.
-    pub fn try_receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
+    pub(super) fn try_receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             let (length, from) = self.socket.try_recv_from(buffer)?;
             if self.takes(from) {
@@ -72,7 +72,7 @@ impl LocalSocket {
     }
 
     /// Sends a datagram to the tunnel. A datagram that it does not accept is lost, as anywhere.
-    pub fn send_to_tunnel(&self, datagram: &[u8]) {
+    pub(super) fn send_to_tunnel(&self, datagram: &[u8]) {
         let port = self.tunnel.load(Ordering::Relaxed);
         if port != 0 {
             let to = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
@@ -81,7 +81,7 @@ impl LocalSocket {
     }
 
     /// Drops datagrams that waited while there was no connection: they are outdated.
-    pub fn drain(&self) {
+    pub(super) fn drain(&self) {
         let mut buffer = [0; 2048];
         while self.socket.try_recv_from(&mut buffer).is_ok() {}
     }

@@ -21,16 +21,16 @@ const KEEPALIVE: Keepalive = Keepalive {
     unacknowledged: Duration::from_secs(20),
 };
 
-pub async fn open(address: SocketAddr, mark: u32) -> Result<TcpStream, ConnectError> {
+pub(super) async fn open(address: SocketAddr, mark: u32) -> Result<TcpStream, ConnectError> {
     KernelSockets { keepalive: KEEPALIVE }.connect(address, mark).await.map_err(ConnectError::Connect)
 }
 
-pub fn watch_over(stream: &TcpStream) -> io::Result<()> {
+pub(super) fn watch_over(stream: &TcpStream) -> io::Result<()> {
     KEEPALIVE.apply(stream)
 }
 
 /// Forwards datagrams in both directions. Returns the reason for the end.
-pub async fn forward(mut far: TcpStream, near: &LocalSocket) -> String {
+pub(super) async fn forward(mut far: TcpStream, near: &LocalSocket) -> String {
     let (mut read, mut write) = far.split();
     let up = async {
         let mut buffer = vec![0; BATCH];

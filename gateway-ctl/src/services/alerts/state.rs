@@ -18,12 +18,12 @@ pub(super) struct State {
 }
 
 impl State {
-    pub fn new(engine: AlertEngine) -> State {
+    pub(super) fn new(engine: AlertEngine) -> State {
         State { engine, unsaved: Changes::default(), is_failing: false, raised: 0, resolved: 0 }
     }
 
     /// Counts new notifications.
-    pub fn count(&mut self, changes: &Changes) {
+    pub(super) fn count(&mut self, changes: &Changes) {
         let count =
             |transition| changes.notifications.iter().filter(|one| one.transition == transition).count();
         self.raised += count(Transition::Raised) as u64;

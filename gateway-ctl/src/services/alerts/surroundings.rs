@@ -21,7 +21,7 @@ pub(super) struct View {
 
 impl View {
     /// Reads the state. The dependencies are only of interest while there are alerts.
-    pub fn new(
+    pub(super) fn new(
         store: &Store,
         worlds: Option<&Arc<Worlds>>,
         engine: &AlertEngine,

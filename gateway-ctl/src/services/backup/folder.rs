@@ -14,7 +14,7 @@ pub(super) struct Folder(PathBuf);
 impl Folder {
     /// Opens the folder without creating it: below an unmounted mount point, a created path would be on the wrong
     /// disk.
-    pub async fn new(path: &str, own: &Path) -> Result<Folder, Error> {
+    pub(super) async fn new(path: &str, own: &Path) -> Result<Folder, Error> {
         let (path, own) = (PathBuf::from(path), own.to_owned());
         blocking("looking at the folder", move || {
             if !path.is_absolute() {
@@ -32,7 +32,7 @@ impl Folder {
         .await
     }
 
-    pub async fn list(&self) -> Result<Vec<String>, Error> {
+    pub(super) async fn list(&self) -> Result<Vec<String>, Error> {
         let folder = self.0.clone();
         blocking("listing the folder", move || {
             let mut names = Vec::new();
@@ -46,7 +46,7 @@ impl Folder {
         .await
     }
 
-    pub async fn write(&self, name: &str, source: File) -> Result<(), Error> {
+    pub(super) async fn write(&self, name: &str, source: File) -> Result<(), Error> {
         let path = self.0.join(name);
         blocking("writing the file", move || {
             write(&path, source).map_err(|error| explain("writing the file", &error))
@@ -55,7 +55,7 @@ impl Folder {
     }
 
     /// Opens a file, to read at most one byte beyond the length.
-    pub async fn read(&self, name: &str, length: usize) -> Result<Take<File>, Error> {
+    pub(super) async fn read(&self, name: &str, length: usize) -> Result<Take<File>, Error> {
         let path = self.0.join(name);
         blocking("reading the file back", move || {
             let file = File::open(path).map_err(|error| explain("reading the file back", &error))?;
@@ -64,7 +64,7 @@ impl Folder {
         .await
     }
 
-    pub async fn rename(&self, from: &str, to: &str) -> Result<(), Error> {
+    pub(super) async fn rename(&self, from: &str, to: &str) -> Result<(), Error> {
         let (from, to, folder) = (self.0.join(from), self.0.join(to), self.0.clone());
         blocking("renaming the file", move || {
             fs::rename(from, to)
@@ -74,7 +74,7 @@ impl Folder {
         .await
     }
 
-    pub async fn remove(&self, name: &str) -> Result<(), Error> {
+    pub(super) async fn remove(&self, name: &str) -> Result<(), Error> {
         let path = self.0.join(name);
         blocking("removing a file", move || {
             fs::remove_file(path).map_err(|error| explain("removing a file", &error))

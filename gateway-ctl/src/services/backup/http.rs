@@ -30,7 +30,7 @@ pub(super) struct Transport {
 
 impl Transport {
     /// Creates the client without sending anything. `largest` is the maximum length of the files.
-    pub fn new(
+    pub(super) fn new(
         config: &BackupTarget,
         tls: &Arc<Factory>,
         endpoint_names: &Resolver,
@@ -51,13 +51,13 @@ impl Transport {
     }
 
     /// Sends a request. Returns the body of a successful response, and an error for any other.
-    pub async fn accepted(&self, request: Request<Bytes>) -> Result<Bytes, Error> {
+    pub(super) async fn accepted(&self, request: Request<Bytes>) -> Result<Bytes, Error> {
         let (parts, body) = self.answer(request).await?.into_parts();
         refusal(parts.status, &body).map_or(Ok(body), Err)
     }
 
     /// Sends a request and returns the response, whatever its status.
-    pub async fn answer(&self, request: Request<Bytes>) -> Result<Response<Bytes>, Error> {
+    pub(super) async fn answer(&self, request: Request<Bytes>) -> Result<Response<Bytes>, Error> {
         let dialer = Dialer {
             sockets: &KernelSockets::PATIENT,
             names: &self.endpoint_names,

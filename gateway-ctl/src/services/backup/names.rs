@@ -14,21 +14,21 @@ const DRAFT: &str = ".part";
 pub(super) struct Series(String);
 
 impl Series {
-    pub fn new(id: &str) -> Series {
+    pub(super) fn new(id: &str) -> Series {
         Series(format!("gateway-{id}-"))
     }
 
-    pub fn name(&self, at: Timestamp) -> String {
+    pub(super) fn name(&self, at: Timestamp) -> String {
         let at = at.to_zoned(TimeZone::UTC);
         format!("{}{}.{:03}Z.age", self.0, at.strftime("%Y%m%dT%H%M%S"), at.millisecond())
     }
 
-    pub fn draft(&self, name: &str) -> String {
+    pub(super) fn draft(&self, name: &str) -> String {
         format!("{name}{DRAFT}")
     }
 
     /// Reports whether the name is that of a complete backup of the series.
-    pub fn has(&self, name: &str) -> bool {
+    pub(super) fn has(&self, name: &str) -> bool {
         let stamp = name.strip_prefix(self.0.as_str()).and_then(|rest| rest.strip_suffix("Z.age"));
         stamp.is_some_and(|stamp| {
             let digits = |range: std::ops::Range<usize>| {
@@ -44,17 +44,17 @@ impl Series {
     }
 
     /// Returns the names of files left behind by an interrupted run.
-    pub fn drafts<'n>(&self, names: &'n [String]) -> Vec<&'n String> {
+    pub(super) fn drafts<'n>(&self, names: &'n [String]) -> Vec<&'n String> {
         let is_draft = |name: &&String| name.strip_suffix(DRAFT).is_some_and(|name| self.has(name));
         names.iter().filter(is_draft).collect()
     }
 
-    pub fn count(&self, names: &[String]) -> usize {
+    pub(super) fn count(&self, names: &[String]) -> usize {
         names.iter().filter(|name| self.has(name)).count()
     }
 
     /// Returns the oldest backups beyond `retain`. Never returns the one that was just made, whatever the clock says.
-    pub fn surplus<'n>(&self, names: &'n [String], made: &str, retain: usize) -> Vec<&'n String> {
+    pub(super) fn surplus<'n>(&self, names: &'n [String], made: &str, retain: usize) -> Vec<&'n String> {
         let mut others: Vec<&String> =
             names.iter().filter(|name| self.has(name) && name.as_str() != made).collect();
         others.sort_unstable();

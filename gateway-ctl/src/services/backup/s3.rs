@@ -27,7 +27,7 @@ pub(super) struct S3 {
 
 impl S3 {
     /// Creates the target without sending anything.
-    pub fn new(config: &BackupTarget, transport: Transport) -> Result<S3, Error> {
+    pub(super) fn new(config: &BackupTarget, transport: Transport) -> Result<S3, Error> {
         let (bucket, prefix) = config.bucket();
         let region = if config.region.is_empty() { REGION } else { config.region.as_str() };
         let setup = |what: String| Error::Setup(what);
@@ -40,7 +40,7 @@ impl S3 {
     }
 
     /// Returns the names of the objects directly below the prefix.
-    pub async fn list(&self) -> Result<Vec<String>, Error> {
+    pub(super) async fn list(&self) -> Result<Vec<String>, Error> {
         let mut names = Vec::new();
         let mut continuation: Option<String> = None;
         loop {
@@ -61,18 +61,18 @@ impl S3 {
         }
     }
 
-    pub async fn write(&self, name: &str, bytes: Bytes) -> Result<(), Error> {
+    pub(super) async fn write(&self, name: &str, bytes: Bytes) -> Result<(), Error> {
         let put = self.bucket.put_object(Some(&self.credentials), &self.key(name)).sign(VALIDITY);
         self.send(Method::PUT, &put, bytes).await.map(drop)
     }
 
-    pub async fn read(&self, name: &str) -> Result<Bytes, Error> {
+    pub(super) async fn read(&self, name: &str) -> Result<Bytes, Error> {
         let get = self.bucket.get_object(Some(&self.credentials), &self.key(name)).sign(VALIDITY);
         self.send(Method::GET, &get, Bytes::new()).await
     }
 
     /// Removes an object. An object that no longer exists is no error.
-    pub async fn remove(&self, name: &str) -> Result<(), Error> {
+    pub(super) async fn remove(&self, name: &str) -> Result<(), Error> {
         let delete = self.bucket.delete_object(Some(&self.credentials), &self.key(name)).sign(VALIDITY);
         self.send(Method::DELETE, &delete, Bytes::new()).await.map(drop)
     }

@@ -13,7 +13,7 @@ const RETRY: Backoff = Backoff::new(Duration::from_secs(60), Duration::from_secs
 
 /// Due backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DueBackup {
+pub(super) struct DueBackup {
     pub at: Timestamp,
     pub trigger: BackupTrigger,
 }
@@ -22,7 +22,7 @@ pub struct DueBackup {
 /// past means that one backup is due now, however many were missed. Returns `None` while backups are off.
 ///
 /// `runs` are sorted newest first. `configured` is the time of the last change of the configuration.
-pub fn next(
+pub(super) fn next(
     config: &BackupConfig,
     configured: Timestamp,
     runs: &[BackupRun],

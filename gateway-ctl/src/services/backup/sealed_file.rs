@@ -24,7 +24,7 @@ pub(super) struct SealedFile {
 
 impl SealedFile {
     /// Encrypts what `write` writes into a file in the folder, while it writes it.
-    pub fn make(
+    pub(super) fn make(
         folder: &Path,
         passphrase: &str,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -42,14 +42,14 @@ impl SealedFile {
     }
 
     /// Returns the file, from its first byte on. Its position is shared, so that one reader at a time may use it.
-    pub fn reader(&self) -> io::Result<File> {
+    pub(super) fn reader(&self) -> io::Result<File> {
         let mut file = self.file.try_clone()?;
         file.seek(SeekFrom::Start(0))?;
         Ok(file)
     }
 
     /// Reports whether another file decrypts to the same content, and has nothing behind it.
-    pub fn is_equal(&self, other: impl Read, passphrase: &str) -> bool {
+    pub(super) fn is_equal(&self, other: impl Read, passphrase: &str) -> bool {
         let mut other = Counted { inner: other, bytes: 0 };
         let mut digest = Sha256::new();
         let decrypted = encryption::open_stream(&mut other, passphrase).is_ok_and(|mut plain| {

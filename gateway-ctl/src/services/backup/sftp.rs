@@ -61,7 +61,11 @@ impl client::Handler for PinnedHostKey {
 }
 
 impl Sftp {
-    pub async fn open(config: &BackupTarget, mode: PqMode, endpoint_names: &Resolver) -> Result<Sftp, Error> {
+    pub(super) async fn open(
+        config: &BackupTarget,
+        mode: PqMode,
+        endpoint_names: &Resolver,
+    ) -> Result<Sftp, Error> {
         let setup = |what: &str| Error::Setup(what.to_owned());
         let server = config.ssh_server().ok_or_else(|| setup("the address is not sftp://host:port"))?;
         let fingerprint =
@@ -94,14 +98,14 @@ impl Sftp {
         Ok(Sftp { sftp, folder: folder.trim_end_matches('/').to_owned(), _session: session })
     }
 
-    pub async fn list(&self) -> Result<Vec<String>, Error> {
+    pub(super) async fn list(&self) -> Result<Vec<String>, Error> {
         let folder = if self.folder.is_empty() { "/" } else { self.folder.as_str() };
         let entries = self.sftp.read_dir(folder).await;
         let entries = entries.map_err(|error| explain("listing the folder", &error))?;
         Ok(entries.map(|entry| entry.file_name()).collect())
     }
 
-    pub async fn write(&self, name: &str, source: File) -> Result<(), Error> {
+    pub(super) async fn write(&self, name: &str, source: File) -> Result<(), Error> {
         let flags = OpenFlags::CREATE | OpenFlags::TRUNCATE | OpenFlags::WRITE;
         let private = FileAttributes { permissions: Some(0o600), ..FileAttributes::empty() };
         let opened = self.sftp.open_with_flags_and_attributes(self.path(name), flags, private).await;
@@ -117,7 +121,7 @@ impl Sftp {
     }
 
     /// Reads a file into another one. Returns that from its first byte on.
-    pub async fn read(&self, name: &str, length: usize, into: File) -> Result<File, Error> {
+    pub(super) async fn read(&self, name: &str, length: usize, into: File) -> Result<File, Error> {
         let opened = self.sftp.open(self.path(name)).await;
         let file = opened.map_err(|error| explain("reading the file back", &error))?;
         let read = async {
@@ -130,12 +134,12 @@ impl Sftp {
         read.await.map_err(|error| Error::failed("reading the file back", error))
     }
 
-    pub async fn rename(&self, from: &str, to: &str) -> Result<(), Error> {
+    pub(super) async fn rename(&self, from: &str, to: &str) -> Result<(), Error> {
         let renamed = self.sftp.rename(self.path(from), self.path(to)).await;
         renamed.map_err(|error| explain("renaming the file", &error))
     }
 
-    pub async fn remove(&self, name: &str) -> Result<(), Error> {
+    pub(super) async fn remove(&self, name: &str) -> Result<(), Error> {
         let removed = self.sftp.remove_file(self.path(name)).await;
         removed.map_err(|error| explain("removing a file", &error))
     }

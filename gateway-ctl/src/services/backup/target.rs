@@ -52,7 +52,7 @@ enum Kind {
 
 impl Target {
     /// Connects and signs in. `largest` is the maximum length of the files; `own` is the state directory.
-    pub async fn open(
+    pub(super) async fn open(
         config: &BackupTarget,
         own: &Path,
         (tls, endpoint_names): (&Arc<Factory>, &Resolver),
@@ -79,7 +79,7 @@ impl Target {
     }
 
     /// Returns the names of the files in the folder.
-    pub async fn list(&self) -> Result<Vec<String>, Error> {
+    pub(super) async fn list(&self) -> Result<Vec<String>, Error> {
         let list = async {
             match &self.kind {
                 Kind::Folder(folder) => folder.list().await,
@@ -93,7 +93,7 @@ impl Target {
 
     /// Writes a file under an unused name. A failure may leave a partial file. A request over HTTP has the whole file in
     /// memory.
-    pub async fn write(&self, name: &str, sealed: &SealedFile) -> Result<(), Error> {
+    pub(super) async fn write(&self, name: &str, sealed: &SealedFile) -> Result<(), Error> {
         let deadline = self.deadline(usize::try_from(sealed.length).unwrap_or(usize::MAX));
         let write = async {
             let source = sealed.reader().map_err(|error| Error::failed("reading the backup", error))?;
@@ -108,7 +108,7 @@ impl Target {
     }
 
     /// Reads back a file of the expected length; never reads more than one byte beyond it.
-    pub async fn read(&self, name: &str, length: usize) -> Result<ReadBack, Error> {
+    pub(super) async fn read(&self, name: &str, length: usize) -> Result<ReadBack, Error> {
         let read = async {
             Ok::<ReadBack, Error>(match &self.kind {
                 Kind::Folder(folder) => Box::new(folder.read(name, length).await?),
@@ -124,11 +124,11 @@ impl Target {
     }
 
     /// Reports whether files appear atomically, so that they need no temporary name while they are written.
-    pub fn writes_whole(&self) -> bool {
+    pub(super) fn writes_whole(&self) -> bool {
         matches!(&self.kind, Kind::S3(_))
     }
 
-    pub async fn rename(&self, from: &str, to: &str) -> Result<(), Error> {
+    pub(super) async fn rename(&self, from: &str, to: &str) -> Result<(), Error> {
         let rename = async {
             match &self.kind {
                 Kind::Folder(folder) => folder.rename(from, to).await,
@@ -141,7 +141,7 @@ impl Target {
         within(self.timeouts.step, "renaming the file", rename).await
     }
 
-    pub async fn remove(&self, name: &str) -> Result<(), Error> {
+    pub(super) async fn remove(&self, name: &str) -> Result<(), Error> {
         let remove = async {
             match &self.kind {
                 Kind::Folder(folder) => folder.remove(name).await,

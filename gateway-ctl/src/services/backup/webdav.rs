@@ -32,7 +32,7 @@ pub(super) struct Webdav {
 
 impl Webdav {
     /// Creates the target without sending anything.
-    pub fn new(config: &BackupTarget, transport: Transport) -> Result<Webdav, Error> {
+    pub(super) fn new(config: &BackupTarget, transport: Transport) -> Result<Webdav, Error> {
         let setup = |what: String| Error::Setup(what);
         let mut endpoint = Url::parse(&config.url).map_err(|error| setup(format!("the address: {error}")))?;
         match endpoint.path_segments_mut() {
@@ -56,7 +56,7 @@ impl Webdav {
     }
 
     /// Returns the names of the files in the folder; none if the folder does not exist yet.
-    pub async fn list(&self) -> Result<Vec<String>, Error> {
+    pub(super) async fn list(&self) -> Result<Vec<String>, Error> {
         let request = self.request("PROPFIND", &self.folder(self.path.len())).header("Depth", "1");
         let request = request.header(CONTENT_TYPE, "application/xml; charset=utf-8");
         let (status, body) = self.answer(request, PROPERTIES.into()).await?;
@@ -70,7 +70,7 @@ impl Webdav {
     }
 
     /// Writes a file. Creates the folder if it does not exist.
-    pub async fn write(&self, name: &str, bytes: Bytes) -> Result<(), Error> {
+    pub(super) async fn write(&self, name: &str, bytes: Bytes) -> Result<(), Error> {
         let put = || self.request("PUT", &self.file(name));
         let (status, body) = self.answer(put(), bytes.clone()).await?;
         // RFC 4918, section 9.7.1, requires 409; some servers return 404.
@@ -81,18 +81,18 @@ impl Webdav {
         self.accepted(put(), bytes).await.map(drop)
     }
 
-    pub async fn read(&self, name: &str) -> Result<Bytes, Error> {
+    pub(super) async fn read(&self, name: &str) -> Result<Bytes, Error> {
         self.accepted(self.request("GET", &self.file(name)), Bytes::new()).await
     }
 
-    pub async fn rename(&self, from: &str, to: &str) -> Result<(), Error> {
+    pub(super) async fn rename(&self, from: &str, to: &str) -> Result<(), Error> {
         let request = self.request("MOVE", &self.file(from)).header("Overwrite", "T");
         let request = request.header("Destination", self.file(to).as_str());
         self.accepted(request, Bytes::new()).await.map(drop)
     }
 
     /// Removes a file. A file that no longer exists is no error.
-    pub async fn remove(&self, name: &str) -> Result<(), Error> {
+    pub(super) async fn remove(&self, name: &str) -> Result<(), Error> {
         let (status, body) = self.answer(self.request("DELETE", &self.file(name)), Bytes::new()).await?;
         if status == StatusCode::NOT_FOUND { Ok(()) } else { refusal(status, &body).map_or(Ok(()), Err) }
     }

@@ -20,20 +20,25 @@ const MAX_FLOWS: usize = 4096;
 type Found = (Option<String>, Option<CapturedDecision>);
 
 /// Source of annotations. It follows the plan.
-pub struct Annotations {
+pub(super) struct Annotations {
     context: CaptureContext,
     world: Arc<World>,
     flows: HashMap<(usize, Direction, PacketFlow), Found>,
 }
 
 impl Annotations {
-    pub fn new(context: CaptureContext) -> Annotations {
+    pub(super) fn new(context: CaptureContext) -> Annotations {
         let world = context.worlds.last();
         Annotations { context, world, flows: HashMap::new() }
     }
 
     /// Returns the summary of a packet with this number.
-    pub fn packet(&mut self, no: u64, interface: &OrderedInterface, frame: &CapturedFrame) -> CapturedPacket {
+    pub(super) fn packet(
+        &mut self,
+        no: u64,
+        interface: &OrderedInterface,
+        frame: &CapturedFrame,
+    ) -> CapturedPacket {
         self.follow_plan();
         let (device, decision) = match &frame.flow {
             Some(flow) if self.world.network.lan.contains(&interface.name) => {

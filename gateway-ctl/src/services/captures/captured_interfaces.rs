@@ -13,7 +13,7 @@ crate::handles::in_memory!(CapturedInterfaces);
 
 /// Interfaces of a capture. They count until it is dropped.
 #[derive(Debug)]
-pub struct Claim(CapturedInterfaces, Id);
+pub(super) struct Claim(CapturedInterfaces, Id);
 
 impl CapturedInterfaces {
     /// Returns the interfaces of all captures.

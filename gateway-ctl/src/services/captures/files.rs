@@ -31,20 +31,20 @@ const OUTBOUND: u32 = 2;
 
 /// Paths of the files of a capture.
 #[derive(Clone, Debug)]
-pub struct CaptureFiles {
+pub(super) struct CaptureFiles {
     state: PathBuf,
     packets: PathBuf,
     summaries: PathBuf,
 }
 
 impl CaptureFiles {
-    pub fn new(folder: &Path, id: Id) -> CaptureFiles {
+    pub(super) fn new(folder: &Path, id: Id) -> CaptureFiles {
         let path = |extension: &str| folder.join(format!("{id}.{extension}"));
         CaptureFiles { state: path("json"), packets: path("pcapng"), summaries: path("ndjson") }
     }
 
     /// Reads the captures of a folder, the oldest first. One that was running has ended with the daemon.
-    pub fn read_all(folder: &Path, now: Timestamp) -> Vec<(CaptureSession, CaptureFiles)> {
+    pub(super) fn read_all(folder: &Path, now: Timestamp) -> Vec<(CaptureSession, CaptureFiles)> {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
         let states = entries.filter(|path| path.extension().is_some_and(|extension| extension == "json"));
         let mut all: Vec<_> = states
@@ -64,17 +64,17 @@ impl CaptureFiles {
         all
     }
 
-    pub fn write_state(&self, session: &CaptureSession) -> io::Result<()> {
+    pub(super) fn write_state(&self, session: &CaptureSession) -> io::Result<()> {
         json_file::write(&self.state, session)
     }
 
-    pub fn erase(&self) -> io::Result<()> {
+    pub(super) fn erase(&self) -> io::Result<()> {
         let erased = [&self.packets, &self.summaries].map(|path| erase_file(path));
         erased.into_iter().fold(json_file::erase(&self.state), io::Result::and)
     }
 
     /// Returns the summaries behind the one with this number, from the first `length` bytes.
-    pub fn summaries(&self, length: u64, after: u64, limit: usize) -> io::Result<Vec<CapturedPacket>> {
+    pub(super) fn summaries(&self, length: u64, after: u64, limit: usize) -> io::Result<Vec<CapturedPacket>> {
         let file = match File::open(&self.summaries) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             file => file?,
@@ -85,7 +85,7 @@ impl CaptureFiles {
     }
 
     /// Returns lines of summaries from an offset on, whole ones, at most up to `end`.
-    pub fn summary_lines(&self, from: u64, end: u64, most: usize) -> io::Result<Vec<u8>> {
+    pub(super) fn summary_lines(&self, from: u64, end: u64, most: usize) -> io::Result<Vec<u8>> {
         let mut file = File::open(&self.summaries)?;
         file.seek(SeekFrom::Start(from))?;
         let mut bytes = Vec::new();
@@ -96,26 +96,26 @@ impl CaptureFiles {
     }
 
     /// Writes the first `length` bytes of the packets, and the statistics of the interfaces.
-    pub fn copy_packets(&self, out: &mut dyn Write, length: u64, ending: &[u8]) -> io::Result<()> {
+    pub(super) fn copy_packets(&self, out: &mut dyn Write, length: u64, ending: &[u8]) -> io::Result<()> {
         io::copy(&mut File::open(&self.packets)?.take(length), out)?;
         out.write_all(ending)
     }
 
     /// Returns the length of both files on disk, of an earlier run of the daemon.
-    pub fn lengths(&self) -> (u64, u64) {
+    pub(super) fn lengths(&self) -> (u64, u64) {
         let length = |path: &Path| fs::metadata(path).map_or(0, |metadata| metadata.len());
         (length(&self.packets), length(&self.summaries))
     }
 }
 
 /// Writer of a capture.
-pub struct CaptureWriter {
+pub(super) struct CaptureWriter {
     packets: PcapNgWriter<Counted<BufWriter<File>>>,
     summaries: Counted<BufWriter<File>>,
 }
 
 impl CaptureWriter {
-    pub fn create(files: &CaptureFiles, order: &CaptureOrder) -> io::Result<CaptureWriter> {
+    pub(super) fn create(files: &CaptureFiles, order: &CaptureOrder) -> io::Result<CaptureWriter> {
         let create = |path: &Path| {
             let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
             Ok::<_, io::Error>(Counted { out: BufWriter::with_capacity(1 << 16, file), length: 0 })
@@ -141,7 +141,12 @@ impl CaptureWriter {
     }
 
     /// Adds a packet and its summary.
-    pub fn add(&mut self, frame: &CapturedFrame, bytes: &[u8], summary: &CapturedPacket) -> io::Result<()> {
+    pub(super) fn add(
+        &mut self,
+        frame: &CapturedFrame,
+        bytes: &[u8],
+        summary: &CapturedPacket,
+    ) -> io::Result<()> {
         let direction = if frame.direction == Direction::In { INBOUND } else { OUTBOUND };
         let mut options = vec![EnhancedPacketOption::Flags(direction)];
         if let Some(comment) = comment(summary) {
@@ -160,19 +165,19 @@ impl CaptureWriter {
     }
 
     /// Adds the statistics of the interfaces.
-    pub fn end(&mut self, counters: &[InterfaceCounters]) -> io::Result<()> {
+    pub(super) fn end(&mut self, counters: &[InterfaceCounters]) -> io::Result<()> {
         let blocks = statistics(counters)?;
         self.packets.get_mut().write_all(&blocks)?;
         self.flush()
     }
 
-    pub fn flush(&mut self) -> io::Result<()> {
+    pub(super) fn flush(&mut self) -> io::Result<()> {
         self.packets.get_mut().flush()?;
         self.summaries.flush()
     }
 
     /// Returns the lengths of the packets and of the summaries, in bytes.
-    pub fn lengths(&self) -> (u64, u64) {
+    pub(super) fn lengths(&self) -> (u64, u64) {
         (self.packets.get_ref().length, self.summaries.length)
     }
 }
@@ -191,7 +196,7 @@ fn comment(summary: &CapturedPacket) -> Option<String> {
 }
 
 /// Returns the blocks with the statistics of the interfaces, which end a file.
-pub fn statistics(counters: &[InterfaceCounters]) -> io::Result<Vec<u8>> {
+pub(super) fn statistics(counters: &[InterfaceCounters]) -> io::Result<Vec<u8>> {
     let mut writer = PcapNgWriter::with_section_header(Vec::new(), section()).map_err(io::Error::other)?;
     for _ in counters {
         let block =

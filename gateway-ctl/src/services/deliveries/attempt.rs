@@ -16,15 +16,15 @@ pub(super) struct Attempt {
 
 impl Attempt {
     /// Returns the result for a receiver whose settings are not usable.
-    pub fn refused(error: &impl Display) -> Attempt {
+    pub(super) fn refused(error: &impl Display) -> Attempt {
         Attempt { status: None, outcome: Outcome::Refused { error: error.to_string() } }
     }
 
-    pub fn failed(error: String) -> Attempt {
+    pub(super) fn failed(error: String) -> Attempt {
         Attempt { status: None, outcome: Outcome::Failed { error, retry_after: None } }
     }
 
-    pub fn error(&self) -> Option<&str> {
+    pub(super) fn error(&self) -> Option<&str> {
         match &self.outcome {
             Outcome::Accepted => None,
             Outcome::Failed { error, .. } | Outcome::Refused { error } => Some(error),

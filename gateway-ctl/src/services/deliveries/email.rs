@@ -43,12 +43,12 @@ pub(super) struct Mail<'a> {
 }
 
 impl MailSender {
-    pub fn new(tls: &Arc<Factory>, endpoint_names: Resolver) -> MailSender {
+    pub(super) fn new(tls: &Arc<Factory>, endpoint_names: Resolver) -> MailSender {
         MailSender { tls: tls.client("alert mail"), endpoint_names }
     }
 
     /// Sends a mail once.
-    pub async fn send(&self, config: &AlertEmail, mail: Mail<'_>) -> Attempt {
+    pub(super) async fn send(&self, config: &AlertEmail, mail: Mail<'_>) -> Attempt {
         if config.host.is_empty() || config.to.is_empty() {
             return Attempt::refused(&"no mail server or no recipient is set");
         }

@@ -29,12 +29,12 @@ pub(super) struct Resends {
 }
 
 impl Resends {
-    pub fn new(interval: Duration) -> Resends {
+    pub(super) fn new(interval: Duration) -> Resends {
         Resends { interval, last: BTreeMap::new() }
     }
 
     /// Returns the receivers whose turn it is, and counts from now on.
-    pub fn due(&mut self, state: &State, busy: &BTreeSet<Receiver>) -> Vec<Receiver> {
+    pub(super) fn due(&mut self, state: &State, busy: &BTreeSet<Receiver>) -> Vec<Receiver> {
         let (wanted, now) = (wanted(state), Instant::now());
         self.last.retain(|receiver, _| wanted.contains(receiver));
         let due: Vec<Receiver> = wanted
@@ -46,7 +46,7 @@ impl Resends {
     }
 
     /// Returns the time until the next turn.
-    pub fn until_due(&self, state: &State, busy: &BTreeSet<Receiver>) -> Option<Duration> {
+    pub(super) fn until_due(&self, state: &State, busy: &BTreeSet<Receiver>) -> Option<Duration> {
         let now = Instant::now();
         let idle = wanted(state).into_iter().filter(|receiver| !busy.contains(receiver));
         idle.map(|receiver| self.left(receiver, now)).min()

@@ -25,7 +25,11 @@ pub(super) struct SubmissionStream {
 }
 
 impl SubmissionStream {
-    pub fn new(session: TlsStream<TcpStream>, peer: SocketAddr, greeting: Vec<u8>) -> SubmissionStream {
+    pub(super) fn new(
+        session: TlsStream<TcpStream>,
+        peer: SocketAddr,
+        greeting: Vec<u8>,
+    ) -> SubmissionStream {
         SubmissionStream { session, peer, greeting }
     }
 }

@@ -25,13 +25,13 @@ struct Counts {
 }
 
 impl Stats {
-    pub fn waiting(&self, waiting: usize, dropped: u64) {
+    pub(super) fn waiting(&self, waiting: usize, dropped: u64) {
         let mut counts = self.lock();
         (counts.waiting, counts.dropped) = (waiting, dropped);
     }
 
     /// Notes the result of an attempt.
-    pub fn note(&self, receiver: Receiver, attempt: &Attempt) {
+    pub(super) fn note(&self, receiver: Receiver, attempt: &Attempt) {
         let mut counts = self.lock();
         match attempt.error() {
             Some(error) => drop(counts.failing.insert(receiver, error.to_owned())),
@@ -46,18 +46,18 @@ impl Stats {
         *counts.attempts.entry((receiver.to_string(), result)).or_default() += 1;
     }
 
-    pub fn note_given_up(&self) {
+    pub(super) fn note_given_up(&self) {
         self.lock().given_up += 1;
     }
 
     /// Returns the receivers whose last attempt failed, with the error. Forgets those that are off.
-    pub fn failing(&self, is_on: impl Fn(Receiver) -> bool) -> Vec<(Receiver, String)> {
+    pub(super) fn failing(&self, is_on: impl Fn(Receiver) -> bool) -> Vec<(Receiver, String)> {
         let mut counts = self.lock();
         counts.failing.retain(|receiver, _| is_on(*receiver));
         counts.failing.iter().map(|(receiver, error)| (*receiver, error.clone())).collect()
     }
 
-    pub fn measure(&self, registry: &mut Registry) {
+    pub(super) fn measure(&self, registry: &mut Registry) {
         let counts = self.lock();
         let attempts = counts.attempts.iter().map(|((receiver, result), count)| {
             (vec![("receiver", receiver.clone()), ("result", (*result).to_owned())], *count)

@@ -41,7 +41,7 @@ pub enum TargetError {
 impl WebhookTarget {
     /// Returns the target of a receiver. The URL of a rule gets the format and the limits of the default webhook, but none
     /// of its secrets, which belong to another host. Opening secrets takes milliseconds of CPU time.
-    pub fn of(state: &State, receiver: Receiver) -> Result<WebhookTarget, TargetError> {
+    pub(super) fn of(state: &State, receiver: Receiver) -> Result<WebhookTarget, TargetError> {
         let mut webhook: AlertWebhook = state.group();
         if let Receiver::RuleWebhook(kind) = receiver {
             let url = rule(state, kind.as_str()).and_then(|rule| rule.webhook_url.clone());

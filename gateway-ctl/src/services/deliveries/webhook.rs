@@ -34,12 +34,12 @@ pub(super) struct Message<'a> {
 }
 
 impl WebhookSender {
-    pub fn new(tls: &Arc<Factory>, endpoint_names: Resolver) -> WebhookSender {
+    pub(super) fn new(tls: &Arc<Factory>, endpoint_names: Resolver) -> WebhookSender {
         WebhookSender { tls: tls.client("alert webhook"), endpoint_names }
     }
 
     /// Sends a message once.
-    pub async fn send(&self, target: &WebhookTarget, message: Message<'_>) -> Attempt {
+    pub(super) async fn send(&self, target: &WebhookTarget, message: Message<'_>) -> Attempt {
         let request = match request(target, &message) {
             Ok(request) => request,
             Err(error) => return Attempt::refused(&error),

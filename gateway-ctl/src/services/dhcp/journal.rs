@@ -14,11 +14,11 @@ use gateway_journal::{Ledger, Recovered};
 const FILE: &str = "leases";
 
 #[derive(Debug)]
-pub struct Journal(Ledger);
+pub(super) struct Journal(Ledger);
 
 impl Journal {
     /// Opens the journal of a folder, or creates it. Returns it with its leases.
-    pub fn open(folder: &Path) -> io::Result<(Journal, BTreeMap<Ipv4Addr, Lease>)> {
+    pub(super) fn open(folder: &Path) -> io::Result<(Journal, BTreeMap<Ipv4Addr, Lease>)> {
         let (mut leases, mut damaged_bytes) = (BTreeMap::new(), 0);
         let ledger = Ledger::open(&folder.join(FILE), |bytes| {
             let recovered = recover(bytes);
@@ -38,29 +38,29 @@ impl Journal {
     }
 
     /// Makes leases durable.
-    pub fn append(&mut self, leases: &[Lease]) -> io::Result<()> {
+    pub(super) fn append(&mut self, leases: &[Lease]) -> io::Result<()> {
         let (records, count) = encode(leases.iter());
         self.0.append(&records, count)
     }
 
     /// Reports whether the file may lack what memory has.
-    pub fn is_behind(&self) -> bool {
+    pub(super) fn is_behind(&self) -> bool {
         self.0.is_behind()
     }
 
     /// Reports whether the file should be written again from the leases in memory.
-    pub fn wants_compaction(&self, leases: usize) -> bool {
+    pub(super) fn wants_compaction(&self, leases: usize) -> bool {
         self.0.wants_compaction(leases)
     }
 
     /// Writes the file again, with these leases only.
-    pub fn compact<'a>(&mut self, leases: impl Iterator<Item = &'a Lease>) -> io::Result<()> {
+    pub(super) fn compact<'a>(&mut self, leases: impl Iterator<Item = &'a Lease>) -> io::Result<()> {
         let (records, count) = encode(leases);
         self.0.compact(&records, count)
     }
 
     /// Erases all records.
-    pub fn erase(&mut self) -> io::Result<()> {
+    pub(super) fn erase(&mut self) -> io::Result<()> {
         self.0.erase()
     }
 }

@@ -48,7 +48,7 @@ pub(super) struct Served {
 }
 
 impl Served {
-    pub fn of(config: &ServerConfig) -> Served {
+    pub(super) fn of(config: &ServerConfig) -> Served {
         let key = |scope: &Scope| LinkKey {
             interface: scope.interface.clone(),
             index: scope.index,
@@ -62,7 +62,7 @@ impl Served {
 }
 
 impl Links {
-    pub fn open(served: &Served) -> io::Result<Links> {
+    pub(super) fn open(served: &Served) -> io::Result<Links> {
         let link = |key: &LinkKey| {
             let named =
                 |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", key.interface));
@@ -88,12 +88,12 @@ impl Links {
         Ok(Links { links, echo, watched })
     }
 
-    pub fn keys(&self) -> impl Iterator<Item = &LinkKey> {
+    pub(super) fn keys(&self) -> impl Iterator<Item = &LinkKey> {
         self.links.iter().map(|link| &link.key)
     }
 
     /// Waits until a socket is readable. The caller reads all of them.
-    pub async fn readable(&self) -> io::Result<()> {
+    pub(super) async fn readable(&self) -> io::Result<()> {
         std::future::poll_fn(|cx| self.poll_readable(cx)).await
     }
 
@@ -113,7 +113,7 @@ impl Links {
     }
 
     /// Sends a reply. A failure concerns one client.
-    pub fn send(&self, reply: &Reply) {
+    pub(super) fn send(&self, reply: &Reply) {
         let link = self.links.iter().find(|link| link.key.index == reply.interface);
         if let Some(link) = link
             && let Err(error) = link.socket.send(reply)
@@ -122,7 +122,7 @@ impl Links {
         }
     }
 
-    pub fn probe(&self, probe: &Probe) {
+    pub(super) fn probe(&self, probe: &Probe) {
         let link = self.links.iter().find(|link| link.key.index == probe.interface);
         let sent = match (probe.on_link, link) {
             (true, Some(link)) => link.arp.probe(probe.address),
@@ -135,7 +135,7 @@ impl Links {
     }
 
     /// Asks for other servers on all interfaces.
-    pub fn search(&self) {
+    pub(super) fn search(&self) {
         for link in &self.links {
             if let Err(error) = link.socket.frames.send_discover(SEARCH_XID, search_mac(link.key.mac)) {
                 tracing::debug!(%error, interface = link.key.interface, "failed to search for DHCP servers");
@@ -144,7 +144,7 @@ impl Links {
     }
 
     /// Reads the users of addresses. Returns whether there may be more.
-    pub fn address_users(&self, mut each: impl FnMut(Ipv4Addr, Option<[u8; 6]>)) -> io::Result<bool> {
+    pub(super) fn address_users(&self, mut each: impl FnMut(Ipv4Addr, Option<[u8; 6]>)) -> io::Result<bool> {
         let mut left = BATCH;
         let mut take = |user: AddressUser| {
             each(user.address, user.mac);

@@ -37,7 +37,7 @@ const MAX_FOUND: usize = 4096;
 /// host has.
 const DEVICE_LIMIT_PREFIX: u128 = 0x0100 << 112;
 
-pub struct Table {
+pub(super) struct Table {
     inputs: Arc<ResolverInputs>,
     /// Representative upstream, for policies with destinations.
     resolver: IpAddr,
@@ -62,7 +62,7 @@ pub struct Table {
 }
 
 impl Table {
-    pub fn new(
+    pub(super) fn new(
         inputs: Arc<ResolverInputs>,
         resolver: IpAddr,
         routes: Arc<QueryRoutes>,

@@ -20,7 +20,7 @@ use crate::reconcile::KernelDataplane;
 /// Address that no host has.
 const NO_CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
-pub struct FqdnInstaller {
+pub(super) struct FqdnInstaller {
     dataplane: KernelDataplane,
     domains: Arc<ArcSwap<Domains>>,
     routes: Arc<QueryRoutes>,
@@ -36,7 +36,7 @@ struct AppliedPlan {
 }
 
 impl FqdnInstaller {
-    pub fn new(
+    pub(super) fn new(
         dataplane: KernelDataplane,
         domains: Arc<ArcSwap<Domains>>,
         routes: Arc<QueryRoutes>,
@@ -45,7 +45,7 @@ impl FqdnInstaller {
     }
 
     /// Takes over a new plan. With `ipv6`, upstreams are queried over IPv6, otherwise over IPv4.
-    pub fn follow(&self, inputs: &ResolverInputs, choice: Arc<UpstreamSelection>, ipv6: bool) {
+    pub(super) fn follow(&self, inputs: &ResolverInputs, choice: Arc<UpstreamSelection>, ipv6: bool) {
         let compiled = inputs.world.compiled();
         let rules = compiled.plan.dataplane.domains.iter();
         let routes = |rank: u32| {

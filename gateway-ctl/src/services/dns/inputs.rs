@@ -27,20 +27,20 @@ use crate::world::World;
 /// TTL of host names, in seconds.
 const HOST_TTL: u32 = 60;
 
-pub struct ResolverInputs {
+pub(super) struct ResolverInputs {
     pub world: World,
 }
 
 impl ResolverInputs {
-    pub fn of(world: World) -> ResolverInputs {
+    pub(super) fn of(world: World) -> ResolverInputs {
         ResolverInputs { world }
     }
 
-    pub fn dns(&self) -> &Dns {
+    pub(super) fn dns(&self) -> &Dns {
         &self.world.config.dns
     }
 
-    pub fn upstreams(&self, routes: &QueryRoutes) -> Plan {
+    pub(super) fn upstreams(&self, routes: &QueryRoutes) -> Plan {
         let input = self.world.input();
         let route = |egress: &str, proxy: Option<&str>| {
             routes.of_forwarder(&input, self.world.compiled(), egress, proxy)
@@ -53,13 +53,13 @@ impl ResolverInputs {
         }
     }
 
-    pub fn choice(&self) -> Arc<UpstreamSelection> {
+    pub(super) fn choice(&self) -> Arc<UpstreamSelection> {
         let external = self.dns().backend == DnsBackend::Extfilter;
         let filter = external.then(|| self.world.state.group::<ExtFilterConfig>());
         Arc::new(UpstreamSelection::new(filter.as_ref(), &self.world.facts, self.dns()))
     }
 
-    pub fn filter(&self, lists: &Lists) -> Arc<Filter> {
+    pub(super) fn filter(&self, lists: &Lists) -> Arc<Filter> {
         let options = FilterOptions { zone: TimeZone::system(), canaries: Default::default() };
         let new = if self.dns().filtering_enabled { Filter::new } else { Filter::of_blocks };
         Arc::new(new(&self.world.state, lists, options).with_rebinding(self.rebinding()))
@@ -72,7 +72,7 @@ impl ResolverInputs {
         dns.rebinding_protection.then(protected)
     }
 
-    pub fn zones(&self, key: Key, copies: &SecondaryZones, signatures: &Signatures) -> Arc<Zones> {
+    pub(super) fn zones(&self, key: Key, copies: &SecondaryZones, signatures: &Signatures) -> Arc<Zones> {
         let domain = DomainName::parse(&self.world.state.group::<DhcpConfig>().domain);
         let options = ZoneOptions {
             key,
@@ -86,13 +86,13 @@ impl ResolverInputs {
     }
 
     /// Returns the interface indexes of the LAN.
-    pub fn lan_links(&self) -> Vec<u32> {
+    pub(super) fn lan_links(&self) -> Vec<u32> {
         let links = self.world.network.lan.iter().filter_map(|name| self.world.facts.links.get(name));
         links.map(|link| link.index).collect()
     }
 
     /// Returns the networks of the LAN and all addresses of this host.
-    pub fn own_networks(&self) -> Vec<IpNet> {
+    pub(super) fn own_networks(&self) -> Vec<IpNet> {
         let addresses = self
             .world
             .facts
@@ -140,7 +140,7 @@ impl ResolverInputs {
 }
 
 /// Returns the upstream that represents all in the evaluation of policies with destinations.
-pub fn first_upstream(plan: &Plan) -> IpAddr {
+pub(super) fn first_upstream(plan: &Plan) -> IpAddr {
     let for_all = plan.groups.iter().filter(|group| group.domain.as_ref().is_root());
     let mut values = for_all.flat_map(|group| &group.servers).filter_map(|server| match server.place {
         ServerAddress::Address(address) => Some(address.ip()),

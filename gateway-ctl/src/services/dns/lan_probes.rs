@@ -10,10 +10,10 @@ const FAILURES: u32 = 2;
 
 /// Results by interface.
 #[derive(Debug, Default)]
-pub struct LanProbes(Mutex<BTreeMap<String, ProbeResult>>);
+pub(super) struct LanProbes(Mutex<BTreeMap<String, ProbeResult>>);
 
 #[derive(Clone, Debug, Default)]
-pub struct ProbeResult {
+pub(super) struct ProbeResult {
     failures: u32,
     /// Reason of the last failure.
     detail: String,
@@ -21,27 +21,27 @@ pub struct ProbeResult {
 
 impl ProbeResult {
     /// Returns the result after one more failure.
-    pub fn failed(self, detail: String) -> ProbeResult {
+    pub(super) fn failed(self, detail: String) -> ProbeResult {
         ProbeResult { failures: self.failures.saturating_add(1), detail }
     }
 
-    pub fn is_well(&self) -> bool {
+    pub(super) fn is_well(&self) -> bool {
         self.failures == 0
     }
 }
 
 impl LanProbes {
-    pub fn set(&self, results: BTreeMap<String, ProbeResult>) {
+    pub(super) fn set(&self, results: BTreeMap<String, ProbeResult>) {
         *self.0.lock() = results;
     }
 
-    pub fn of(&self, interface: &str) -> ProbeResult {
+    pub(super) fn of(&self, interface: &str) -> ProbeResult {
         let results = self.0.lock();
         results.get(interface).cloned().unwrap_or_default()
     }
 
     /// Returns the check. `None` while no LAN interface can be probed.
-    pub fn check(&self) -> Option<Check> {
+    pub(super) fn check(&self) -> Option<Check> {
         let results = self.0.lock();
         let failed = results.iter().filter(|(_, result)| result.failures >= FAILURES);
         let findings = failed

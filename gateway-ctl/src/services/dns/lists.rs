@@ -26,7 +26,7 @@ const HOUR: u64 = 3600;
 
 /// Store of downloaded lists that notifies of changes.
 #[derive(Clone)]
-pub struct ListStore {
+pub(super) struct ListStore {
     pub lists: Arc<Mutex<Lists>>,
     pub changed: Arc<Notify>,
     pub active_alerts: ActiveAlerts,
@@ -40,7 +40,7 @@ const FAILED: AlertKind = AlertKind::BlocklistUpdateFailed;
 
 impl ListStore {
     /// Returns the lists whose objects still exist, and drops the others.
-    pub fn current(&self, state: &State) -> Lists {
+    pub(super) fn current(&self, state: &State) -> Lists {
         let mut lists = self.lists.lock();
         let gone: Vec<Id> = lists.ids().filter(|id| !is_there(state, *id)).collect();
         gone.into_iter().for_each(|id| lists.take(id));
@@ -49,7 +49,7 @@ impl ListStore {
 
     /// Returns the public resolvers that the enabled feeds of this category list.
     /// `updated` tells when one was downloaded.
-    pub fn servers(&self, state: &State, updated: impl Fn(Id) -> Option<Timestamp>) -> FeedServers {
+    pub(super) fn servers(&self, state: &State, updated: impl Fn(Id) -> Option<Timestamp>) -> FeedServers {
         let mut all = FeedServers::default();
         let mut servers = self.servers.lock();
         servers.retain(|id, _| state.threat_feeds.contains(*id));
@@ -69,7 +69,7 @@ fn lists_servers(feed: &ThreatFeed) -> bool {
 
 impl ListStore {
     /// Restricts the alerts to the wanted lists: only these are updated from now on.
-    pub fn keep(&self, wanted: &[Subscription]) {
+    pub(super) fn keep(&self, wanted: &[Subscription]) {
         self.active_alerts.keep(FAILED, |subject| wanted.iter().any(|one| one.id.to_string() == subject));
     }
 }
@@ -106,7 +106,7 @@ fn is_there(state: &State, id: Id) -> bool {
 }
 
 /// Returns the lists that are to be kept up to date.
-pub fn wanted(state: &State, dns: &Dns) -> Vec<Subscription> {
+pub(super) fn wanted(state: &State, dns: &Dns) -> Vec<Subscription> {
     let limits = Limits {
         max_entries: dns.list_max_entries,
         max_total_entries: dns.list_max_total_entries,

@@ -10,7 +10,7 @@ use gateway_dns::hooks::LocalAnswers;
 use gateway_dns::transfer::Secondaries;
 use jiff::Timestamp;
 
-pub struct FilterAndZones {
+pub(super) struct FilterAndZones {
     pub filter: Arc<Filter>,
     pub zones: Arc<Zones>,
     pub secondaries: Arc<Secondaries>,

@@ -24,7 +24,7 @@ struct KnownUses {
 }
 
 impl PortUses {
-    pub fn at(&self, protocol: Protocol, port: u16) -> Vec<PortUse> {
+    pub(super) fn at(&self, protocol: Protocol, port: u16) -> Vec<PortUse> {
         let mut known = self.0.lock();
         if known.at.is_none_or(|at| at.elapsed() > PORT_USES_AGE) {
             *known = KnownUses { at: Some(Instant::now()), uses: BTreeMap::new() };

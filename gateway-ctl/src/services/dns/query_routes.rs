@@ -20,7 +20,7 @@ use zeroize::Zeroizing;
 
 /// Query routes in use. A route keeps its index, and with it its cache partition. Unused routes expire.
 #[derive(Default)]
-pub struct QueryRoutes(Mutex<QueryRouteTable>);
+pub(super) struct QueryRoutes(Mutex<QueryRouteTable>);
 
 #[derive(Default)]
 struct QueryRouteTable {
@@ -54,7 +54,7 @@ impl QueryRouteTable {
 }
 
 impl QueryRoutes {
-    pub fn of(&self, outgoing: HostEgress, resolvers: Resolvers) -> Arc<QueryRoute> {
+    pub(super) fn of(&self, outgoing: HostEgress, resolvers: Resolvers) -> Arc<QueryRoute> {
         let route = route(outgoing);
         let mut table = self.0.lock();
         let known =
@@ -74,7 +74,7 @@ impl QueryRoutes {
     }
 
     /// Drops the routes that no client, policy or query has used for some time.
-    pub fn expire(&self, now: Instant) {
+    pub(super) fn expire(&self, now: Instant) {
         let mut table = self.0.lock();
         let QueryRouteTable { routes, retired, .. } = &mut *table;
         routes.retain_mut(|one| {
@@ -97,7 +97,7 @@ impl QueryRoutes {
     }
 
     /// Returns the route of a forwarder by its own settings.
-    pub fn of_forwarder(
+    pub(super) fn of_forwarder(
         &self,
         input: &Input<'_>,
         compiled: &Compiled,
@@ -125,7 +125,7 @@ impl QueryRoutes {
 }
 
 /// Returns the display names of the egresses (tunnels and uplinks).
-pub fn called(state: &State, compiled: &Compiled) -> EgressNames {
+pub(super) fn called(state: &State, compiled: &Compiled) -> EgressNames {
     compiled.legs.by_number.values().map(|leg| (mark(Some(leg.number)), Arc::from(leg.name(state)))).collect()
 }
 

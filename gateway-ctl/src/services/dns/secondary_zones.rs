@@ -14,14 +14,14 @@ use tokio::sync::Notify;
 
 /// Store of transferred zones that notifies of changes.
 #[derive(Clone)]
-pub struct SecondaryZones {
+pub(super) struct SecondaryZones {
     pub held: Arc<Mutex<BTreeMap<Id, Copy>>>,
     pub changed: Arc<Notify>,
 }
 
 impl SecondaryZones {
     /// Returns the transferred zones that still exist, and drops the others.
-    pub fn current(&self, state: &State) -> BTreeMap<Id, Copy> {
+    pub(super) fn current(&self, state: &State) -> BTreeMap<Id, Copy> {
         let mut held = self.held.lock();
         held.retain(|id, _| state.dns_zones.contains(*id));
         held.clone()
@@ -44,6 +44,6 @@ impl Deliver for SecondaryZones {
     }
 }
 
-pub fn wanted(state: &State, dns: &Dns) -> Vec<Secondary> {
+pub(super) fn wanted(state: &State, dns: &Dns) -> Vec<Secondary> {
     upstream::secondaries(state, &dns.bootstrap_servers)
 }

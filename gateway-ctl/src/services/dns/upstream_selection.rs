@@ -21,14 +21,14 @@ use gateway_model::settings::groups::ExtFilterConfig;
 const DOMAIN: u16 = 53;
 
 #[derive(Default)]
-pub struct UpstreamSelection {
+pub(super) struct UpstreamSelection {
     filter: Option<Filter>,
     /// DNS settings, for the host names of upstreams.
     dns: Dns,
 }
 
 /// Query that is forwarded to an upstream.
-pub struct ClientQuery<'a> {
+pub(super) struct ClientQuery<'a> {
     pub input: Input<'a>,
     pub compiled: &'a Compiled,
     /// Rank of the policy that applies.
@@ -47,12 +47,12 @@ struct Filter {
 
 impl UpstreamSelection {
     /// Creates the selection, with the external filter if it is used.
-    pub fn new(filter: Option<&ExtFilterConfig>, facts: &Facts, dns: &Dns) -> UpstreamSelection {
+    pub(super) fn new(filter: Option<&ExtFilterConfig>, facts: &Facts, dns: &Dns) -> UpstreamSelection {
         UpstreamSelection { filter: filter.map(|config| Filter::new(config, facts)), dns: dns.clone() }
     }
 
     /// Returns egress and upstreams of a query. `outgoing` is the egress of the policy.
-    pub fn of(&self, asking: &ClientQuery<'_>, outgoing: HostEgress) -> (HostEgress, Resolvers) {
+    pub(super) fn of(&self, asking: &ClientQuery<'_>, outgoing: HostEgress) -> (HostEgress, Resolvers) {
         let ClientQuery { input, compiled, rank, from } = asking;
         let (outgoing, servers) = profile_dns::of_policy(input, compiled, *rank, outgoing);
         let servers: Vec<Server> = match servers {
@@ -67,7 +67,7 @@ impl UpstreamSelection {
     }
 
     /// Returns egress and upstreams where no profile sets DNS servers.
-    pub fn usual(&self, outgoing: HostEgress, from: Option<IpAddr>) -> (HostEgress, Resolvers) {
+    pub(super) fn usual(&self, outgoing: HostEgress, from: Option<IpAddr>) -> (HostEgress, Resolvers) {
         match &self.filter {
             Some(filter) if outgoing == HostEgress::Default && !filter.is_itself(from) => {
                 match &filter.servers {
@@ -83,7 +83,7 @@ impl UpstreamSelection {
     }
 
     /// Reports whether the client is the external filter itself.
-    pub fn is_itself(&self, from: Option<IpAddr>) -> bool {
+    pub(super) fn is_itself(&self, from: Option<IpAddr>) -> bool {
         self.filter.as_ref().is_some_and(|filter| filter.is_itself(from))
     }
 }

@@ -18,7 +18,7 @@ use crate::os::driver_state::{shapers, xdp_abilities};
 const RETRY_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Attachments of XDP.
-pub struct XdpControl {
+pub(super) struct XdpControl {
     xdp: Xdp,
     /// Refused attachments by the index of the interface.
     refused: BTreeMap<u32, Refusal>,
@@ -41,7 +41,7 @@ struct Wanted<'a> {
 
 impl XdpControl {
     /// Takes over the attachments of an earlier run.
-    pub fn open(xdp: Xdp) -> XdpControl {
+    pub(super) fn open(xdp: Xdp) -> XdpControl {
         if let Err(error) = xdp.adopt() {
             tracing::warn!(%error, "failed to take over XDP programs: they are detached");
             report(xdp.detach_except(&BTreeSet::new()));
@@ -51,7 +51,7 @@ impl XdpControl {
 
     /// Brings the attachments to the state that plan and facts demand. Captured interfaces have none: a capture would
     /// not see the packets that XDP forwards.
-    pub fn update(&mut self, plan: &Plan, facts: &Facts, captured: &BTreeSet<String>) {
+    pub(super) fn update(&mut self, plan: &Plan, facts: &Facts, captured: &BTreeSet<String>) {
         let (mut states, mut wanted) = (BTreeMap::new(), Vec::new());
         for (name, attachment) in &plan.attach {
             let mode = plan.xdp.of(name);

@@ -21,7 +21,7 @@ type Noted = BTreeMap<u32, BTreeMap<MacAddr, (u16, IpAddr)>>;
 
 /// Host that has asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DnsClient {
+pub(super) struct DnsClient {
     pub interface: u32,
     pub mac: MacAddr,
     /// Tag of the packet, 0 without one.

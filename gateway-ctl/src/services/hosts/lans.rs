@@ -24,7 +24,7 @@ pub(super) struct Lans {
 }
 
 impl Lans {
-    pub fn of(world: &World) -> Lans {
+    pub(super) fn of(world: &World) -> Lans {
         let links = &world.facts.links;
         let lan = world.network.lan.iter().filter_map(|name| {
             let link = links.get(name).filter(|link| link.link_layer == LinkLayer::Ethernet)?;
@@ -38,7 +38,7 @@ impl Lans {
     }
 
     /// Returns an observation of a host, unless it is this gateway or not on the LAN.
-    pub fn observation(
+    pub(super) fn observation(
         &self,
         index: u32,
         mac: MacAddr,
@@ -49,7 +49,7 @@ impl Lans {
         Some(Observation { interface: &lan.name, mac, vlan: lan.vlan, at, evidence })
     }
 
-    pub fn index_of(&self, name: &str) -> Option<u32> {
+    pub(super) fn index_of(&self, name: &str) -> Option<u32> {
         self.interfaces.iter().find(|(_, lan)| lan.name == name).map(|(index, _)| *index)
     }
 }

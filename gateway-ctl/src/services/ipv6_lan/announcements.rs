@@ -12,7 +12,7 @@ use crate::os::router_socket::RouterSocket;
 
 /// Counters and last announcements of the LANs, shared with the end of the daemon and the metrics.
 #[derive(Clone, Debug, Default)]
-pub struct RouterAnnouncements(Arc<Mutex<Sent>>);
+pub(crate) struct RouterAnnouncements(Arc<Mutex<Sent>>);
 
 #[derive(Debug, Default)]
 struct Sent {
@@ -23,7 +23,7 @@ struct Sent {
 
 /// Numbers of packets since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AnnouncementCounters {
+pub(crate) struct AnnouncementCounters {
     pub advertisements: u64,
     /// Advertisements that could not be sent.
     pub failed: u64,
@@ -37,7 +37,7 @@ pub struct AnnouncementCounters {
 in_memory!(RouterAnnouncements);
 
 impl RouterAnnouncements {
-    pub fn counters(&self) -> AnnouncementCounters {
+    pub(crate) fn counters(&self) -> AnnouncementCounters {
         self.0.lock().counters
     }
 
@@ -50,7 +50,7 @@ impl RouterAnnouncements {
     }
 
     /// Ends the use of the gateway as a router, at the end of the daemon. Hosts keep their addresses.
-    pub fn end(&self) {
+    pub(crate) fn end(&self) {
         let farewells = std::mem::take(&mut self.0.lock().farewells);
         if farewells.is_empty() {
             return;

@@ -18,7 +18,7 @@ use crate::service::Context;
 use crate::supervise::blocking;
 use crate::world::World;
 
-pub struct Announcer {
+pub(super) struct Announcer {
     announcements: RouterAnnouncements,
     /// Zero of the announcers' clock.
     start: Instant,
@@ -34,7 +34,7 @@ struct Link {
 
 impl Announcer {
     /// Creates the announcers. They take back the prefixes that an earlier run has announced.
-    pub async fn new(context: &Context, announcements: RouterAnnouncements) -> Announcer {
+    pub(super) async fn new(context: &Context, announcements: RouterAnnouncements) -> Announcer {
         let path = stored::path(&context.worlds.in_force().config.state_dir);
         let reading = path.clone();
         let stored = blocking(move || stored::read(&reading)).await;
@@ -42,12 +42,12 @@ impl Announcer {
     }
 
     /// Returns the time of the next announcement.
-    pub fn deadline(&self) -> Option<Instant> {
+    pub(super) fn deadline(&self) -> Option<Instant> {
         let next = self.links.values().filter_map(|link| link.advertiser.poll_timeout()).min();
         next.map(|next| self.start + next)
     }
 
-    pub fn handle_solicitation(&mut self, interface: u32) {
+    pub(super) fn handle_solicitation(&mut self, interface: u32) {
         let now = self.now();
         for link in self.links.values_mut().filter(|link| link.index == interface) {
             self.announcements.count(|counters| counters.solicitations += 1);
@@ -56,7 +56,7 @@ impl Announcer {
     }
 
     /// Follows the plan.
-    pub fn update(&mut self, world: &World) {
+    pub(super) fn update(&mut self, world: &World) {
         let now = self.now();
         let mut contents = content::of(world, now);
         for (name, link) in &mut self.links {
@@ -74,7 +74,7 @@ impl Announcer {
     }
 
     /// Sends the announcements that are due, and stores their prefixes. Returns whether there were some.
-    pub async fn announce(&mut self, socket: &RouterSocket) -> bool {
+    pub(super) async fn announce(&mut self, socket: &RouterSocket) -> bool {
         let now = self.now();
         let mut any = false;
         for (name, link) in &mut self.links {
@@ -97,7 +97,7 @@ impl Announcer {
     }
 
     /// Takes IPv6 back from hosts that must not use it.
-    pub fn withdraw(&self, socket: &RouterSocket, world: &World) {
+    pub(super) fn withdraw(&self, socket: &RouterSocket, world: &World) {
         let hosts = withdrawal::hosts(&world.state);
         if hosts.is_empty() {
             return;

@@ -16,7 +16,7 @@ use crate::world::World;
 const DNS_PORT: u16 = 53;
 
 /// Returns the content for each LAN interface, with the index of the interface. `now` is the time of the announcers.
-pub fn of(world: &World, now: Duration) -> BTreeMap<String, (u32, LinkContent)> {
+pub(super) fn of(world: &World, now: Duration) -> BTreeMap<String, (u32, LinkContent)> {
     let live = world.live();
     let Some(lan_ipv6) = &live.plan.lan_ipv6 else { return BTreeMap::new() };
     let links = lan_ipv6.prefixes.iter().filter_map(|(name, prefixes)| {

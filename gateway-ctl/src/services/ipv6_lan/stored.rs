@@ -11,24 +11,24 @@ use serde::{Deserialize, Serialize};
 use crate::os::json_file;
 
 /// Time for which prefixes of an earlier run are taken back: hosts may have learned them just before its end.
-pub const MAX_AGE: Duration = Duration::from_secs(5400);
+pub(super) const MAX_AGE: Duration = Duration::from_secs(5400);
 
 /// Prefixes by LAN interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StoredPrefixes(BTreeMap<String, BTreeSet<Ipv6Net>>);
+pub(super) struct StoredPrefixes(BTreeMap<String, BTreeSet<Ipv6Net>>);
 
-pub fn path(state_dir: &Path) -> PathBuf {
+pub(super) fn path(state_dir: &Path) -> PathBuf {
     state_dir.join("ipv6-prefixes.json")
 }
 
 /// Returns the stored prefixes. A file that is missing or damaged has none.
-pub fn read(path: &Path) -> StoredPrefixes {
+pub(super) fn read(path: &Path) -> StoredPrefixes {
     json_file::read(path)
 }
 
 impl StoredPrefixes {
     /// Replaces the prefixes of an interface. Those of others stay: they may not be up yet.
-    pub fn set(&mut self, interface: &str, nets: BTreeSet<Ipv6Net>) {
+    pub(super) fn set(&mut self, interface: &str, nets: BTreeSet<Ipv6Net>) {
         if nets.is_empty() {
             self.0.remove(interface);
         } else {
@@ -36,12 +36,12 @@ impl StoredPrefixes {
         }
     }
 
-    pub fn of(&self, interface: &str) -> impl Iterator<Item = Ipv6Net> + use<'_> {
+    pub(super) fn of(&self, interface: &str) -> impl Iterator<Item = Ipv6Net> + use<'_> {
         self.0.get(interface).into_iter().flatten().copied()
     }
 
     /// Replaces the file.
-    pub fn write(&self, path: &Path) -> io::Result<()> {
+    pub(super) fn write(&self, path: &Path) -> io::Result<()> {
         json_file::write(path, self)
     }
 }

@@ -11,18 +11,18 @@ use gateway_model::settings::groups::PrivacyBlocks;
 use ipnet::{IpNet, Ipv6Net};
 
 /// Multicast address of all hosts (RFC 2464, section 7).
-pub const ALL_HOSTS: [u8; 6] = [0x33, 0x33, 0, 0, 0, 1];
+pub(super) const ALL_HOSTS: [u8; 6] = [0x33, 0x33, 0, 0, 0, 1];
 
 /// Packet for hosts of an interface.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Withdrawal {
+pub(super) struct Withdrawal {
     /// Index of the interface.
     pub interface: u32,
     pub packet: Vec<u8>,
 }
 
 /// Returns the MAC addresses of hosts whose IPv6 is blocked.
-pub fn hosts(state: &State) -> Vec<[u8; 6]> {
+pub(super) fn hosts(state: &State) -> Vec<[u8; 6]> {
     let blocks: PrivacyBlocks = state.group();
     if blocks.all.block_ipv6 {
         return vec![ALL_HOSTS];
@@ -32,7 +32,7 @@ pub fn hosts(state: &State) -> Vec<[u8; 6]> {
 }
 
 /// Returns a withdrawal for each LAN interface that can be a router. Prefixes of local addresses (RFC 4193) stay.
-pub fn withdrawals(lan: &[String], facts: &Facts) -> Vec<Withdrawal> {
+pub(super) fn withdrawals(lan: &[String], facts: &Facts) -> Vec<Withdrawal> {
     let of_interface = |name: &String| {
         let link = facts.links.get(name).filter(|link| link.up && link.mac.is_some())?;
         let addresses = facts.addresses.get(name)?;

@@ -50,9 +50,9 @@ pub(super) struct Session<S> {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
     /// Time after which [`Session::ping`] is due.
-    pub const PING_INTERVAL: Duration = Duration::from_secs(25);
+    pub(super) const PING_INTERVAL: Duration = Duration::from_secs(25);
 
-    pub async fn open(stream: S, options: SessionOptions) -> Result<Session<S>, SessionError> {
+    pub(super) async fn open(stream: S, options: SessionOptions) -> Result<Session<S>, SessionError> {
         let mut connect = Connect::new(options.client_id);
         connect.keep_alive = u16::try_from(KEEP_ALIVE.as_secs()).unwrap_or(u16::MAX);
         if let Some((user, password)) = options.login {
@@ -70,7 +70,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
     }
 
     /// Publishes a retained message, and waits until the broker has it.
-    pub async fn publish(&mut self, topic: &str, message: &str) -> Result<(), SessionError> {
+    pub(super) async fn publish(&mut self, topic: &str, message: &str) -> Result<(), SessionError> {
         let id = self.next_id();
         let mut publish =
             Publish::from_bytes(topic, QoS::AtLeastOnce, Bytes::copy_from_slice(message.as_bytes()));
@@ -80,7 +80,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
     }
 
     /// Subscribes to topics.
-    pub async fn subscribe(&mut self, filters: &[String]) -> Result<(), SessionError> {
+    pub(super) async fn subscribe(&mut self, filters: &[String]) -> Result<(), SessionError> {
         for filter in filters {
             let id = self.next_id();
             let mut subscribe = Subscribe::new(filter, QoS::AtMostOnce);
@@ -92,18 +92,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
     }
 
     /// Asks the broker for a sign of life.
-    pub async fn ping(&mut self) -> Result<(), SessionError> {
+    pub(super) async fn ping(&mut self) -> Result<(), SessionError> {
         self.write(&Packet::PingReq).await?;
         self.expect(|packet| *packet == Packet::PingResp).await
     }
 
     /// Returns the topics of retained messages that have arrived so far.
-    pub fn take_retained(&mut self) -> Vec<String> {
+    pub(super) fn take_retained(&mut self) -> Vec<String> {
         self.retained.drain(..).map(|publish| publish.topic).collect()
     }
 
     /// Ends the session, so that the broker does not publish the last will.
-    pub async fn close(mut self) {
+    pub(super) async fn close(mut self) {
         if self.write(&Packet::Disconnect).await.is_ok() {
             let _ = self.stream.shutdown().await;
         }

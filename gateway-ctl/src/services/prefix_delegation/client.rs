@@ -31,7 +31,7 @@ struct UsableLink {
 }
 
 /// Runs until it is aborted.
-pub async fn run(shared: Shared, uplink: String) {
+pub(super) async fn run(shared: Shared, uplink: String) {
     let start = Instant::now();
     let mut worlds = shared.context.worlds.watch();
     loop {
@@ -113,7 +113,7 @@ async fn bound(uplink: &str, link: &UsableLink) -> io::Result<UdpSocket> {
 }
 
 /// Gives the prefix of an uplink back that is no longer wanted.
-pub async fn release(shared: &Shared, world: &World, uplink: &str) {
+pub(super) async fn release(shared: &Shared, world: &World, uplink: &str) {
     if let Some(lease) = shared.delegations.lease(uplink) {
         if let Some(link) = usable_link(world, uplink)
             && let Err(error) = send_release(shared, uplink, &link, &lease).await

@@ -23,7 +23,7 @@ pub(super) const RETRY: Duration = Duration::from_secs(10);
 
 /// Delegated prefixes of the uplinks, shared by the clients and the plan.
 #[derive(Clone, Debug, Default)]
-pub struct Delegations(Arc<Mutex<BTreeMap<String, UplinkDelegation>>>);
+pub(crate) struct Delegations(Arc<Mutex<BTreeMap<String, UplinkDelegation>>>);
 
 /// Delegation of one uplink.
 #[derive(Clone, Debug, Default)]
@@ -47,7 +47,7 @@ impl Handle for Delegations {
 
 impl Delegations {
     /// Adds the prefixes to the facts.
-    pub fn enrich(&self, facts: &mut Facts) {
+    pub(crate) fn enrich(&self, facts: &mut Facts) {
         let delegations = self.0.lock();
         let prefixes = delegations.iter().filter_map(|(uplink, delegation)| {
             let StoredLease { net, preferred_until, valid_until, .. } = *delegation.lease.as_ref()?;
@@ -57,7 +57,7 @@ impl Delegations {
     }
 
     /// Returns the health while prefixes are requested.
-    pub fn health(&self, worlds: &Worlds) -> Option<Health> {
+    pub(crate) fn health(&self, worlds: &Worlds) -> Option<Health> {
         let wanted = wanted(&worlds.last());
         let delegations = self.0.lock();
         let of = |uplink: &String| delegations.get(uplink).cloned().unwrap_or_default();
@@ -107,7 +107,7 @@ pub(super) struct Shared {
 
 impl Shared {
     /// Takes the lease of an uplink: plan and disk follow.
-    pub async fn set_lease(&self, uplink: &str, lease: Option<StoredLease>) {
+    pub(super) async fn set_lease(&self, uplink: &str, lease: Option<StoredLease>) {
         let before = self.delegations.lease(uplink).map(|lease| lease.net);
         match &lease {
             Some(lease) if before == Some(lease.net) => {

@@ -14,7 +14,7 @@ use crate::os::json_file;
 
 /// A lease with times of the wall clock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StoredLease {
+pub(super) struct StoredLease {
     pub net: Ipv6Net,
     pub server: Vec<u8>,
     pub preferred_until: Timestamp,
@@ -23,7 +23,7 @@ pub struct StoredLease {
 
 impl StoredLease {
     /// Converts the times of a lease. `now` is the same time by both clocks.
-    pub fn new(lease: &Lease, now: (Duration, Timestamp)) -> StoredLease {
+    pub(super) fn new(lease: &Lease, now: (Duration, Timestamp)) -> StoredLease {
         let at = |time: Duration| {
             let left = SignedDuration::try_from(time.saturating_sub(now.0)).unwrap_or(SignedDuration::MAX);
             now.1.saturating_add(left).unwrap_or(Timestamp::MAX)
@@ -36,22 +36,22 @@ impl StoredLease {
         }
     }
 
-    pub fn lease(&self, now: (Duration, Timestamp)) -> Lease {
+    pub(super) fn lease(&self, now: (Duration, Timestamp)) -> Lease {
         let at = |time: Timestamp| now.0 + Duration::try_from(time.duration_since(now.1)).unwrap_or_default();
         Lease::stored(self.net, self.server.clone(), at(self.preferred_until), at(self.valid_until))
     }
 }
 
-pub fn path(state_dir: &Path) -> PathBuf {
+pub(super) fn path(state_dir: &Path) -> PathBuf {
     state_dir.join("ipv6-delegations.json")
 }
 
 /// Returns the stored leases by uplink. A file that is missing or damaged has none.
-pub fn read(path: &Path) -> BTreeMap<String, StoredLease> {
+pub(super) fn read(path: &Path) -> BTreeMap<String, StoredLease> {
     json_file::read(path)
 }
 
-pub fn write(path: &Path, leases: &BTreeMap<String, StoredLease>) -> io::Result<()> {
+pub(super) fn write(path: &Path, leases: &BTreeMap<String, StoredLease>) -> io::Result<()> {
     json_file::write(path, leases)
 }
 

@@ -8,7 +8,7 @@ use gateway_model::kinds::proxy::ProxyCheck;
 const FAST_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Verdict {
+pub(super) enum Verdict {
     /// No probe has completed yet.
     #[default]
     Unknown,
@@ -18,19 +18,19 @@ pub enum Verdict {
 
 /// State of the health check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Health {
+pub(super) struct Health {
     verdict: Verdict,
     /// Number of consecutive probes that contradict the verdict.
     against: u32,
 }
 
 impl Health {
-    pub fn verdict(self) -> Verdict {
+    pub(super) fn verdict(self) -> Verdict {
         self.verdict
     }
 
     /// Records the outcome of a probe. The first outcome decides by itself.
-    pub fn note(&mut self, ok: bool, check: &ProxyCheck) {
+    pub(super) fn note(&mut self, ok: bool, check: &ProxyCheck) {
         let (says, needed) = if ok { (Verdict::Up, check.success) } else { (Verdict::Down, check.fail) };
         if self.verdict == says {
             self.against = 0;
@@ -44,7 +44,7 @@ impl Health {
 
     /// Returns the pause before the next probe. `chance` is from 0 to 1 and spreads the probes of many proxies over
     /// time.
-    pub fn pause(self, check: &ProxyCheck, chance: f64) -> Duration {
+    pub(super) fn pause(self, check: &ProxyCheck, chance: f64) -> Duration {
         let interval = Duration::from_secs(u64::from(check.interval_sec));
         let plain = if self.against > 0 { interval.min(FAST_RETRY_INTERVAL) } else { interval };
         plain.mul_f64(0.9 + 0.2 * chance.clamp(0.0, 1.0))

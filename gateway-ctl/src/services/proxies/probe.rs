@@ -16,7 +16,7 @@ use crate::secrets;
 
 /// Parameters of a probe: target, egress and checks.
 #[derive(Clone, Debug)]
-pub struct ProbeParameters {
+pub(super) struct ProbeParameters {
     pub address: SocketAddr,
     pub login: Option<ProxyLogin>,
     /// Leg to the proxy; 0 is the default route.
@@ -28,7 +28,7 @@ pub struct ProbeParameters {
 
 /// Result of a successful probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ProbeResult {
+pub(super) struct ProbeResult {
     /// Time until the proxy accepted the authentication.
     pub latency: Duration,
     /// UDP support of the proxy; `None` if it was not probed or the proxy gave no clear reply.
@@ -36,7 +36,7 @@ pub struct ProbeResult {
 }
 
 /// Probes a proxy. The error is the human-readable reason why the proxy is unusable.
-pub async fn probe(question: &ProbeParameters) -> Result<ProbeResult, String> {
+pub(super) async fn probe(question: &ProbeParameters) -> Result<ProbeResult, String> {
     let timeout = Duration::from_secs(u64::from(question.check.timeout_sec));
     match tokio::time::timeout(timeout, run_probe(question)).await {
         Ok(outcome) => outcome,

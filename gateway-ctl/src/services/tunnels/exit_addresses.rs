@@ -13,13 +13,13 @@ use crate::handles::in_memory;
 
 /// Addresses that the watcher of the tunnels has not taken yet. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub struct ExitAddresses(Arc<Mutex<BTreeMap<Id, IpAddr>>>);
+pub(crate) struct ExitAddresses(Arc<Mutex<BTreeMap<Id, IpAddr>>>);
 
 in_memory!(ExitAddresses);
 
 impl ExitAddresses {
     /// Reports the answers of a leak check. Of a tunnel with both families, the IPv4 address counts.
-    pub fn report(&self, answers: &ExitAnswers) {
+    pub(crate) fn report(&self, answers: &ExitAnswers) {
         let mut addresses = self.0.lock();
         for (query, answer) in answers {
             let (Some(tunnel), Ok(address)) = (query.tunnel, answer) else { continue };

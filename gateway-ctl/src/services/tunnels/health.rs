@@ -10,11 +10,11 @@ use gateway_model::kinds::tunnel_health::{Health, TunnelStatus};
 
 use crate::os::wireguard::DeviceStatus;
 
-pub const DEGRADED: Duration = Duration::from_secs(180);
-pub const ERROR: Duration = Duration::from_secs(300);
+pub(super) const DEGRADED: Duration = Duration::from_secs(180);
+pub(super) const ERROR: Duration = Duration::from_secs(300);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HealthVerdict {
+pub(crate) struct HealthVerdict {
     pub status: TunnelStatus,
     pub health: Health,
     /// Eligibility of the tunnel for policy traffic.
@@ -23,7 +23,11 @@ pub struct HealthVerdict {
     pub reason: String,
 }
 
-pub fn evaluate_health(tunnel: &Tunnel, device: Option<&DeviceStatus>, now: SystemTime) -> HealthVerdict {
+pub(super) fn evaluate_health(
+    tunnel: &Tunnel,
+    device: Option<&DeviceStatus>,
+    now: SystemTime,
+) -> HealthVerdict {
     let not_usable =
         |status, health, reason: &str| HealthVerdict { status, health, usable: false, reason: reason.into() };
     if !tunnel.wanted_up() {

@@ -30,7 +30,7 @@ const ANY_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
 
 /// Remote end of a tunnel: a WireGuard peer, or the OpenVPN server.
 #[derive(Clone, Debug)]
-pub struct TunnelEnd {
+pub(super) struct TunnelEnd {
     /// Public key; `None` for OpenVPN.
     peer: Option<[u8; 32]>,
     traffic: Traffic,
@@ -61,17 +61,17 @@ impl TunnelEnd {
 
 /// Liveness of all tunnels.
 #[derive(Debug, Default)]
-pub struct LivenessChecks(BTreeMap<Id, BTreeMap<Option<[u8; 32]>, Liveness>>);
+pub(super) struct LivenessChecks(BTreeMap<Id, BTreeMap<Option<[u8; 32]>, Liveness>>);
 
 impl LivenessChecks {
     /// Drops the tunnels that no longer exist.
-    pub fn keep(&mut self, is_there: impl Fn(Id) -> bool) {
+    pub(super) fn keep(&mut self, is_there: impl Fn(Id) -> bool) {
         self.0.retain(|id, _| is_there(*id));
     }
 
     /// Degrades a tunnel whose remote end does not answer data, and sends the probes that make a remote end answer.
     /// `addresses` are those of the tunnel's interface.
-    pub fn check(
+    pub(super) fn check(
         &mut self,
         tunnel: &Tunnel,
         links: Vec<TunnelEnd>,
@@ -109,7 +109,7 @@ impl LivenessChecks {
     }
 
     /// Reports whether a remote end of the tunnel has not answered for so long that probes are due.
-    pub fn is_suspect(&self, tunnel: &Tunnel, now: Duration) -> bool {
+    pub(super) fn is_suspect(&self, tunnel: &Tunnel, now: Duration) -> bool {
         let links = self.0.get(&tunnel.meta.id).into_iter().flat_map(BTreeMap::values);
         links.into_iter().any(|one| one.is_suspect(limit(tunnel), now))
     }
@@ -120,7 +120,7 @@ fn limit(tunnel: &Tunnel) -> Duration {
 }
 
 /// Returns the peers of a device; none while the device does not exist.
-pub fn links_of_wireguard(tunnel: &Tunnel, device: Option<&DeviceStatus>) -> Vec<TunnelEnd> {
+pub(super) fn links_of_wireguard(tunnel: &Tunnel, device: Option<&DeviceStatus>) -> Vec<TunnelEnd> {
     let peers = device.into_iter().flat_map(|device| &device.peers);
     peers
         .map(|peer| {
@@ -145,7 +145,7 @@ pub fn links_of_wireguard(tunnel: &Tunnel, device: Option<&DeviceStatus>) -> Vec
 }
 
 /// Returns the server of an OpenVPN tunnel if it is connected and sends pings. Without pings, silence proves nothing.
-pub fn links_of_openvpn(tunnel: &Tunnel, status: Option<&Status>) -> Vec<TunnelEnd> {
+pub(super) fn links_of_openvpn(tunnel: &Tunnel, status: Option<&Status>) -> Vec<TunnelEnd> {
     let connected = status.filter(|status| status.stage == Stage::Connected);
     let Some((status, ping)) = connected.and_then(|status| Some((status, status.ping_sec?))) else {
         return Vec::new();

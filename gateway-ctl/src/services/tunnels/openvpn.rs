@@ -14,7 +14,7 @@ use crate::os::openvpn::{Stage, Status};
 /// Number of failed attempts after which the state is an error instead of a delay.
 const MISSED_PINGS: u32 = 3;
 
-pub fn evaluate_health(tunnel: &Tunnel, status: Option<&Status>) -> HealthVerdict {
+pub(super) fn evaluate_health(tunnel: &Tunnel, status: Option<&Status>) -> HealthVerdict {
     let idle = Status::default();
     let status = status.unwrap_or(&idle);
     let not_usable = |state, health, reason: &str| {
@@ -63,7 +63,7 @@ pub fn evaluate_health(tunnel: &Tunnel, status: Option<&Status>) -> HealthVerdic
 
 /// Returns the fact for the compiler. The addresses stay while the process keeps the interface, so that flows outlive
 /// a short silence.
-pub fn fact(status: Option<&Status>, health: &HealthVerdict) -> TunnelFact {
+pub(super) fn fact(status: Option<&Status>, health: &HealthVerdict) -> TunnelFact {
     let kept = status.filter(|status| matches!(status.stage, Stage::Connected | Stage::Reconnecting));
     TunnelFact {
         usable: health.usable,
@@ -73,7 +73,7 @@ pub fn fact(status: Option<&Status>, health: &HealthVerdict) -> TunnelFact {
     }
 }
 
-pub fn live(
+pub(super) fn live(
     tunnel: &Tunnel,
     status: Option<Status>,
     health: HealthVerdict,

@@ -19,7 +19,7 @@ use gateway_outbound::SocketBinding;
 
 /// Outcome of a probe.
 #[derive(Debug)]
-pub struct Outcome {
+pub(super) struct Outcome {
     tunnel: Id,
     ticket: ProbeId,
     /// Round-trip time; `None` if there was no reply.
@@ -28,7 +28,7 @@ pub struct Outcome {
 
 /// Probes of all tunnels.
 #[derive(Debug)]
-pub struct Probes {
+pub(super) struct Probes {
     watched: BTreeMap<Id, TunnelProbe>,
     sender: mpsc::UnboundedSender<Outcome>,
     outcomes: mpsc::UnboundedReceiver<Outcome>,
@@ -50,7 +50,7 @@ impl Default for Probes {
 
 impl Probes {
     /// Waits for a probe to complete. Stays pending while none does.
-    pub async fn outcome(&mut self) -> Outcome {
+    pub(super) async fn outcome(&mut self) -> Outcome {
         match self.outcomes.recv().await {
             Some(outcome) => outcome,
             None => std::future::pending().await,
@@ -58,7 +58,7 @@ impl Probes {
     }
 
     /// Records an outcome. Returns `true` if the health of the tunnel changed.
-    pub fn take(&mut self, outcome: Outcome, now: Duration) -> bool {
+    pub(super) fn take(&mut self, outcome: Outcome, now: Duration) -> bool {
         let Some(watched) = self.watched.get_mut(&outcome.tunnel) else { return false };
         let before = watched.health.health();
         let random = random::fraction();
@@ -67,13 +67,13 @@ impl Probes {
     }
 
     /// Drops the tunnels that no longer exist.
-    pub fn keep(&mut self, is_there: impl Fn(Id) -> bool) {
+    pub(super) fn keep(&mut self, is_there: impl Fn(Id) -> bool) {
         self.watched.retain(|id, _| is_there(*id));
     }
 
     /// Sends a probe if one is due. Returns the health of the tunnel by the outcomes of earlier probes. `addresses`
     /// are those of the tunnel's interface.
-    pub fn evaluate_health(
+    pub(super) fn evaluate_health(
         &mut self,
         tunnel: &Tunnel,
         addresses: Option<&BTreeSet<IpNet>>,
@@ -127,14 +127,14 @@ impl Probes {
     }
 
     /// Makes the next probe of a tunnel due at once.
-    pub fn probe_now(&mut self, tunnel: Id, now: Duration) {
+    pub(super) fn probe_now(&mut self, tunnel: Id, now: Duration) {
         if let Some(watched) = self.watched.get_mut(&tunnel) {
             watched.health.probe_now(now);
         }
     }
 
     /// Adds latency and loss from the probes.
-    pub fn measured(&self, tunnel: Id, live: &mut TunnelLive) {
+    pub(super) fn measured(&self, tunnel: Id, live: &mut TunnelLive) {
         let Some(watched) = self.watched.get(&tunnel) else { return };
         // A round trip through a process is not accurate beyond microseconds.
         let millis = |time: Duration| (time.as_secs_f64() * 1e6).round() / 1e3;

@@ -25,7 +25,7 @@ const RETRY: Duration = Duration::from_secs(5);
 const STALE: Duration = Duration::from_secs(150);
 
 #[derive(Debug)]
-pub struct Resolver {
+pub(super) struct Resolver {
     endpoint_names: gateway_outbound::Resolver,
     known: BTreeMap<String, SocketAddr>,
     last_attempt: BTreeMap<String, Instant>,
@@ -33,14 +33,14 @@ pub struct Resolver {
 }
 
 impl Resolver {
-    pub fn new(endpoint_names: gateway_outbound::Resolver) -> Self {
+    pub(super) fn new(endpoint_names: gateway_outbound::Resolver) -> Self {
         let (known, last_attempt, asking) = Default::default();
         Self { endpoint_names, known, last_attempt, asking }
     }
 
     /// Returns the known addresses of all endpoint names, and starts the due lookups. `outer` returns the fwmark of a
     /// tunnel's outer packets, or `None` before a plan contains the tunnel.
-    pub fn poll(
+    pub(super) fn poll(
         &mut self,
         state: &State,
         before: &TunnelStates,

@@ -8,7 +8,7 @@ use crate::services::active_alerts::ActiveAlerts;
 use crate::world::reports::uplinks::UplinkStates;
 
 /// Raises the alerts of a report, and ends those that do not apply any more.
-pub fn report(alerts: &ActiveAlerts, states: &UplinkStates) {
+pub(super) fn report(alerts: &ActiveAlerts, states: &UplinkStates) {
     let in_state = |state: UplinkState| {
         let found = states.uplinks.iter().filter(move |(_, report)| report.state == state);
         found.map(|(interface, _)| interface.as_str()).collect::<Vec<_>>()

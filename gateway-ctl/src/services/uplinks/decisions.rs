@@ -11,7 +11,7 @@ use super::line::Line;
 use crate::world::reports::uplinks::UplinkDecision;
 
 /// Describes a decision with its evidence.
-pub fn describe(
+pub(super) fn describe(
     decision: &Decision,
     lines: &BTreeMap<String, Line>,
     facts: &Facts,

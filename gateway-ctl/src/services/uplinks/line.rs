@@ -21,7 +21,7 @@ const METERED: u32 = 10;
 
 /// Outcomes of a round, in the order of the targets.
 #[derive(Debug)]
-pub struct RoundOutcomes {
+pub(super) struct RoundOutcomes {
     pub interface: String,
     round: Round,
     outcomes: Vec<Outcome>,
@@ -29,7 +29,7 @@ pub struct RoundOutcomes {
 
 /// Uplink under watch.
 #[derive(Debug)]
-pub struct Line {
+pub(super) struct Line {
     pub wan: Wan,
     /// Number of its leg.
     pub number: LegId,
@@ -40,18 +40,18 @@ pub struct Line {
 }
 
 impl Line {
-    pub fn new(wan: Wan, number: LegId, now: Duration) -> Line {
+    pub(super) fn new(wan: Wan, number: LegId, now: Duration) -> Line {
         let parse = |text: &String| Target::parse(wan.probe.method, text);
         let targets = Arc::new(wan.probe.targets.iter().filter_map(parse).collect());
         Line { wan, number, health: UplinkHealth::new(now), targets, outcomes: Vec::new(), checked_at: None }
     }
 
-    pub fn name(&self) -> &str {
+    pub(super) fn name(&self) -> &str {
         self.wan.display_name()
     }
 
     /// Sends a round of probes if it is time.
-    pub fn send(
+    pub(super) fn send(
         &mut self,
         facts: &Facts,
         is_active: bool,
@@ -76,7 +76,7 @@ impl Line {
     }
 
     /// Takes the outcomes of a round.
-    pub fn take(&mut self, outcomes: RoundOutcomes, is_active: bool, now: Duration, wall: Timestamp) {
+    pub(super) fn take(&mut self, outcomes: RoundOutcomes, is_active: bool, now: Duration, wall: Timestamp) {
         let probe = self.probe(is_active);
         self.health.handle_round(outcomes.round, &outcomes.outcomes, &probe, now);
         self.outcomes = outcomes.outcomes;
@@ -84,7 +84,7 @@ impl Line {
     }
 
     /// Reports whether probes can leave: the link is up, and has a default route.
-    pub fn is_up(&self, facts: &Facts) -> bool {
+    pub(super) fn is_up(&self, facts: &Facts) -> bool {
         let interface = self.wan.interface.as_str();
         let is_up = facts.links.get(interface).is_some_and(|link| link.up);
         let has_route = self.wan.gateway_address().is_some()
@@ -93,7 +93,7 @@ impl Line {
     }
 
     /// Returns a sentence about the last round.
-    pub fn evidence(&self, facts: &Facts) -> String {
+    pub(super) fn evidence(&self, facts: &Facts) -> String {
         let name = self.name();
         if !self.is_up(facts) {
             return format!("the link of {name} is down, or has no default route");
@@ -108,7 +108,7 @@ impl Line {
         )
     }
 
-    pub fn report(&self, since: Timestamp) -> UplinkReport {
+    pub(super) fn report(&self, since: Timestamp) -> UplinkReport {
         let quality = self.health.quality();
         let targets = self.targets.iter().zip(&self.outcomes).map(|(target, outcome)| TargetReport {
             address: target.address().to_string(),

@@ -18,7 +18,7 @@ const NO_CONTENT: u16 = 204;
 
 /// Target of probes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
+pub(super) enum Target {
     Ping(IpAddr),
     Dns(SocketAddr),
     Http(HttpTarget),
@@ -27,7 +27,7 @@ pub enum Target {
 
 impl Target {
     /// Parses a target of the configuration, which has been validated.
-    pub fn parse(method: ProbeMethod, text: &str) -> Option<Target> {
+    pub(super) fn parse(method: ProbeMethod, text: &str) -> Option<Target> {
         let address = || text.parse::<IpAddr>().ok();
         match method {
             ProbeMethod::Icmp => address().map(Target::Ping),
@@ -40,7 +40,7 @@ impl Target {
         }
     }
 
-    pub fn address(&self) -> IpAddr {
+    pub(super) fn address(&self) -> IpAddr {
         match self {
             Target::Ping(address) => *address,
             Target::Dns(server) | Target::Tcp(server) => server.ip(),
@@ -49,7 +49,7 @@ impl Target {
     }
 
     /// Sends a probe and waits for the answer.
-    pub async fn probe(&self, binding: &SocketBinding, limit: Duration) -> Outcome {
+    pub(super) async fn probe(&self, binding: &SocketBinding, limit: Duration) -> Outcome {
         let answered = |time: Option<Duration>| time.map_or(Outcome::Lost, Outcome::Answered);
         match self {
             Target::Ping(address) => answered(probe::send(&Probe::Ping(*address), binding, limit).await),

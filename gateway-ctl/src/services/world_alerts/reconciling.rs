@@ -19,7 +19,7 @@ pub(super) struct Reconciling {
 }
 
 impl Reconciling {
-    pub fn report(&mut self, alerts: &ActiveAlerts, status: &Status) {
+    pub(super) fn report(&mut self, alerts: &ActiveAlerts, status: &Status) {
         // Before the first run nothing is known.
         if status.run == 0 {
             return;

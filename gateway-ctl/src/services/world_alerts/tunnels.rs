@@ -48,7 +48,7 @@ enum Reachability {
 }
 
 impl Tunnels {
-    pub fn report(
+    pub(super) fn report(
         &mut self,
         alerts: &ActiveAlerts,
         state: &State,

@@ -19,7 +19,7 @@ use crate::store::schema::{META, META_TEXT};
 use crate::store::values;
 
 /// Name of the file in the folder of the store.
-pub const FALLBACK: &str = "secrets.passphrase";
+pub(super) const FALLBACK: &str = "secrets.passphrase";
 
 /// Keys of the table `meta_text`.
 const MODE: &str = "secrets_mode";
@@ -28,7 +28,7 @@ const PASSPHRASE: &str = "secrets_passphrase";
 const LOST: &str = "secrets_lost";
 
 /// Result of the search for the passphrase at a start.
-pub struct PassphraseSearch {
+pub(crate) struct PassphraseSearch {
     pub sealing: SecretStorage,
     /// True if the store has values in clear that must be sealed.
     pub seal_now: bool,
@@ -37,7 +37,7 @@ pub struct PassphraseSearch {
 }
 
 /// Finds the passphrase, or generates one.
-pub fn start(db: &Database, folder: &Path) -> Result<PassphraseSearch, Error> {
+pub(crate) fn start(db: &Database, folder: &Path) -> Result<PassphraseSearch, Error> {
     let txn = db.begin_read().map_err(Error::at("read the passphrase"))?;
     let damaged = || Error::Damaged { what: "it does not say how its secrets are kept".into() };
     let mode = match values::text(&txn, MODE)? {
@@ -95,7 +95,7 @@ pub fn start(db: &Database, folder: &Path) -> Result<PassphraseSearch, Error> {
 }
 
 /// Writes the store's copy.
-pub fn write(txn: &WriteTransaction, sealing: &SecretStorage) -> Result<(), Error> {
+pub(crate) fn write(txn: &WriteTransaction, sealing: &SecretStorage) -> Result<(), Error> {
     let failed = || Error::at("write the passphrase");
     let mut texts = txn.open_table(META_TEXT).map_err(Error::at("write the passphrase"))?;
     texts.insert(MODE, sealing.mode.as_str()).map_err(failed())?;
@@ -131,7 +131,7 @@ fn read(path: &Path) -> Option<Zeroizing<String>> {
 }
 
 /// Writes the file. The store's copy is sufficient, so a failure is only logged.
-pub fn keep(folder: &Path, passphrase: &str) {
+pub(crate) fn keep(folder: &Path, passphrase: &str) {
     let path = folder.join(FALLBACK);
     let fresh = folder.join(format!("{FALLBACK}.new"));
     let put = || -> io::Result<()> {
@@ -151,7 +151,7 @@ pub fn keep(folder: &Path, passphrase: &str) {
 }
 
 /// Removes the file after overwriting it.
-pub fn forget(folder: &Path) {
+pub(crate) fn forget(folder: &Path) {
     let path = folder.join(FALLBACK);
     if let Err(error) = overwrite(&path).and_then(|()| remove(&path)) {
         tracing::error!(path = %path.display(), %error, "failed to remove the passphrase file");

@@ -9,10 +9,10 @@ use crate::store::error::Error;
 
 /// Locations of secrets that cannot be read or cannot be sealed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnsealableSecrets(pub Vec<SecretPlace>);
+pub(crate) struct UnsealableSecrets(pub Vec<SecretPlace>);
 
 /// Replaces the secrets that `wants` selects. Replaces none if `make` fails for one of them.
-pub fn exchange_secrets(
+pub(crate) fn exchange_secrets(
     draft: &mut State,
     scope: Scope,
     wants: impl Fn(&Secret) -> bool,
@@ -43,7 +43,7 @@ pub fn exchange_secrets(
 }
 
 /// Converts the secrets written by the draft into the form in which the store keeps them.
-pub fn seal_changed(draft: &mut State, sealing: &SecretStorage) -> Result<(), Error> {
+pub(crate) fn seal_changed(draft: &mut State, sealing: &SecretStorage) -> Result<(), Error> {
     let done = match (&sealing.vault, sealing.opener()) {
         (Some(vault), Some(by)) => exchange_secrets(
             draft,
@@ -61,11 +61,11 @@ pub fn seal_changed(draft: &mut State, sealing: &SecretStorage) -> Result<(), Er
 }
 
 /// Opens all secrets. Returns the number of unreadable ones.
-pub fn open_all(secrets: &[Secret]) -> usize {
+pub(crate) fn open_all(secrets: &[Secret]) -> usize {
     in_parallel(secrets, |secret| secret.is_readable()).into_iter().filter(|readable| !readable).count()
 }
 
 /// Returns the secret in clear.
-pub fn in_clear(secret: &Secret) -> Option<Secret> {
+pub(crate) fn in_clear(secret: &Secret) -> Option<Secret> {
     secret.is_readable().then(|| Secret::new(secret.expose()))
 }

@@ -16,7 +16,7 @@ use crate::store::snapshots;
 
 /// Result for the values in snapshots. A value that occurs in many of them counts once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ReencryptReport {
+pub(crate) struct ReencryptReport {
     pub exchanged: usize,
     pub unreadable: usize,
     /// Number of unreadable snapshots.
@@ -31,7 +31,7 @@ enum SealedSecret {
 
 /// Converts values that are in clear or sealed by `old` into values sealed by `new`, or into clear text without
 /// `new`. `known` maps the values already converted in the rows, most of which occur in snapshots as well.
-pub fn reseal_snapshots(
+pub(crate) fn reseal_snapshots(
     txn: &WriteTransaction,
     old: Option<&Vault>,
     new: Option<&Vault>,

@@ -19,7 +19,7 @@ use crate::row::{Row, Target, alternate, median};
 use crate::topology::{Road, Way};
 
 /// Argument that starts the bench program as the peer. The address and the file with the response follow it.
-pub const BARE: &str = "--bare-axum-handler";
+pub(crate) const BARE: &str = "--bare-axum-handler";
 
 const PEER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8081);
 const ANYWHERE: &str = "/api/v1/answer";
@@ -29,7 +29,7 @@ const CONNECTIONS: usize = 8;
 const DEVICES: usize = 10_000;
 const SOON: Duration = Duration::from_secs(10);
 
-pub fn run() -> Result<Vec<Row>> {
+pub(crate) fn run() -> Result<Vec<Row>> {
     let road = Road::build(Way::Ours { policies: 10 })?;
     let daemon = road.daemon.as_ref().context("a daemon")?;
     let device = |n: usize| {
@@ -93,7 +93,7 @@ fn bare(place: &Namespace, answer: &[u8]) -> Result<Process> {
 }
 
 /// Runs as the peer until it is killed.
-pub fn be_bare(address: &str, file: &Path) -> Result<()> {
+pub(crate) fn be_bare(address: &str, file: &Path) -> Result<()> {
     let answer = axum::body::Bytes::from(std::fs::read(file).context("the answer")?);
     let handler = move || {
         let answer = answer.clone();
@@ -108,7 +108,7 @@ pub fn be_bare(address: &str, file: &Path) -> Result<()> {
 }
 
 /// A persistent connection and the request that is sent over it.
-pub struct Client {
+pub(crate) struct Client {
     connection: BufReader<TcpStream>,
     request: Vec<u8>,
     body: Vec<u8>,
@@ -120,7 +120,7 @@ impl Client {
     }
 
     /// Opens a connection for a whole request.
-    pub fn of_request(place: &Namespace, at: SocketAddr, request: String) -> Result<Client> {
+    pub(crate) fn of_request(place: &Namespace, at: SocketAddr, request: String) -> Result<Client> {
         let stream = place.within(|| TcpStream::connect(at)).context("connect")?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(SOON))?;
@@ -129,14 +129,14 @@ impl Client {
     }
 
     /// Sends the request and returns after the first byte of the response. The connection is of no further use.
-    pub fn first_byte(&mut self) -> Result<()> {
+    pub(crate) fn first_byte(&mut self) -> Result<()> {
         self.connection.get_mut().write_all(&self.request).context("send")?;
         let begun = std::io::BufRead::fill_buf(&mut self.connection).context("the response")?;
         ensure!(begun.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(begun));
         Ok(())
     }
 
-    pub fn ask(&mut self) -> Result<&[u8]> {
+    pub(crate) fn ask(&mut self) -> Result<&[u8]> {
         self.connection.get_mut().write_all(&self.request).context("send")?;
         let mut head = Vec::with_capacity(1024);
         while !head.ends_with(b"\r\n\r\n") {

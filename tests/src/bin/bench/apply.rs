@@ -25,7 +25,7 @@ use crate::topology::{Road, Way};
 const POLICIES: usize = 10_000;
 const ROUNDS: usize = 7;
 
-pub fn run(rows: &[&str]) -> Result<Vec<Row>> {
+pub(crate) fn run(rows: &[&str]) -> Result<Vec<Row>> {
     let mut measured = Vec::new();
     if rows.contains(&"apply_10k") {
         measured.push(all_new()?);

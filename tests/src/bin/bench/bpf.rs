@@ -19,7 +19,7 @@ const ATTACH_TCX_INGRESS: u32 = 46;
 const LIVE_FRAMES: u32 = 2;
 
 #[derive(Clone, Copy, Debug)]
-pub enum Kind {
+pub(crate) enum Kind {
     Classifier = 3,
     Xdp = 6,
 }
@@ -27,7 +27,7 @@ pub enum Kind {
 /// One instruction (`struct bpf_insn`).
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub struct Instruction {
+pub(crate) struct Instruction {
     code: u8,
     registers: u8,
     offset: i16,
@@ -35,118 +35,118 @@ pub struct Instruction {
 }
 
 /// Instructions, named by their effect. Registers are given by index.
-pub mod instruction {
+pub(crate) mod instruction {
     use super::Instruction;
 
     const fn make(code: u8, target: u8, source: u8, offset: i16, immediate: i32) -> Instruction {
         Instruction { code, registers: source << 4 | target, offset, immediate }
     }
 
-    pub const fn copy(target: u8, source: u8) -> Instruction {
+    pub(crate) const fn copy(target: u8, source: u8) -> Instruction {
         make(0xbf, target, source, 0, 0)
     }
 
-    pub const fn set(target: u8, value: i32) -> Instruction {
+    pub(crate) const fn set(target: u8, value: i32) -> Instruction {
         make(0xb7, target, 0, 0, value)
     }
 
-    pub const fn add(target: u8, value: i32) -> Instruction {
+    pub(crate) const fn add(target: u8, value: i32) -> Instruction {
         make(0x07, target, 0, 0, value)
     }
 
-    pub const fn subtract(target: u8, source: u8) -> Instruction {
+    pub(crate) const fn subtract(target: u8, source: u8) -> Instruction {
         make(0x1f, target, source, 0, 0)
     }
 
-    pub const fn and(target: u8, value: i32) -> Instruction {
+    pub(crate) const fn and(target: u8, value: i32) -> Instruction {
         make(0x57, target, 0, 0, value)
     }
 
-    pub const fn add_register(target: u8, source: u8) -> Instruction {
+    pub(crate) const fn add_register(target: u8, source: u8) -> Instruction {
         make(0x0f, target, source, 0, 0)
     }
 
-    pub const fn divide(target: u8, value: i32) -> Instruction {
+    pub(crate) const fn divide(target: u8, value: i32) -> Instruction {
         make(0x37, target, 0, 0, value)
     }
 
-    pub const fn remainder(target: u8, value: i32) -> Instruction {
+    pub(crate) const fn remainder(target: u8, value: i32) -> Instruction {
         make(0x97, target, 0, 0, value)
     }
 
-    pub const fn shift_right(target: u8, value: i32) -> Instruction {
+    pub(crate) const fn shift_right(target: u8, value: i32) -> Instruction {
         make(0x77, target, 0, 0, value)
     }
 
     /// Converts the low 16 bits to network byte order, and clears the others.
-    pub const fn to_big_endian16(target: u8) -> Instruction {
+    pub(crate) const fn to_big_endian16(target: u8) -> Instruction {
         make(0xdc, target, 0, 0, 16)
     }
 
-    pub const fn load16(target: u8, source: u8, offset: i16) -> Instruction {
+    pub(crate) const fn load16(target: u8, source: u8, offset: i16) -> Instruction {
         make(0x69, target, source, offset, 0)
     }
 
-    pub const fn load64(target: u8, source: u8, offset: i16) -> Instruction {
+    pub(crate) const fn load64(target: u8, source: u8, offset: i16) -> Instruction {
         make(0x79, target, source, offset, 0)
     }
 
-    pub const fn load32(target: u8, source: u8, offset: i16) -> Instruction {
+    pub(crate) const fn load32(target: u8, source: u8, offset: i16) -> Instruction {
         make(0x61, target, source, offset, 0)
     }
 
-    pub const fn store8(target: u8, offset: i16, source: u8) -> Instruction {
+    pub(crate) const fn store8(target: u8, offset: i16, source: u8) -> Instruction {
         make(0x73, target, source, offset, 0)
     }
 
-    pub const fn store16(target: u8, offset: i16, source: u8) -> Instruction {
+    pub(crate) const fn store16(target: u8, offset: i16, source: u8) -> Instruction {
         make(0x6b, target, source, offset, 0)
     }
 
-    pub const fn store32(target: u8, offset: i16, source: u8) -> Instruction {
+    pub(crate) const fn store32(target: u8, offset: i16, source: u8) -> Instruction {
         make(0x63, target, source, offset, 0)
     }
 
-    pub const fn store64(target: u8, offset: i16, source: u8) -> Instruction {
+    pub(crate) const fn store64(target: u8, offset: i16, source: u8) -> Instruction {
         make(0x7b, target, source, offset, 0)
     }
 
-    pub const fn atomic_add64(target: u8, offset: i16, source: u8) -> Instruction {
+    pub(crate) const fn atomic_add64(target: u8, offset: i16, source: u8) -> Instruction {
         make(0xdb, target, source, offset, 0)
     }
 
-    pub const fn skip_if_greater(left: u8, right: u8, skipped: i16) -> Instruction {
+    pub(crate) const fn skip_if_greater(left: u8, right: u8, skipped: i16) -> Instruction {
         make(0x2d, left, right, skipped, 0)
     }
 
-    pub const fn skip(skipped: i16) -> Instruction {
+    pub(crate) const fn skip(skipped: i16) -> Instruction {
         make(0x05, 0, 0, skipped, 0)
     }
 
     /// Skips unless the operands are equal; compares 32 bits.
-    pub const fn skip_unless_equal(left: u8, right: i32, skipped: i16) -> Instruction {
+    pub(crate) const fn skip_unless_equal(left: u8, right: i32, skipped: i16) -> Instruction {
         make(0x56, left, 0, skipped, right)
     }
 
     /// Helper `bpf_get_prandom_u32`.
-    pub const GET_RANDOM: i32 = 7;
+    pub(crate) const GET_RANDOM: i32 = 7;
     /// Helper `bpf_redirect`.
-    pub const REDIRECT: i32 = 23;
+    pub(crate) const REDIRECT: i32 = 23;
 
-    pub const fn call(helper: i32) -> Instruction {
+    pub(crate) const fn call(helper: i32) -> Instruction {
         make(0x85, 0, 0, 0, helper)
     }
 
-    pub const fn exit() -> Instruction {
+    pub(crate) const fn exit() -> Instruction {
         make(0x95, 0, 0, 0, 0)
     }
 
-    pub const fn set64(target: u8, value: u64) -> [Instruction; 2] {
+    pub(crate) const fn set64(target: u8, value: u64) -> [Instruction; 2] {
         wide(target, 0, value as u32 as i32, (value >> 32) as u32 as i32)
     }
 
     /// Loads the address of an array map's value plus `offset` bytes.
-    pub const fn map_value(target: u8, map: i32, offset: i32) -> [Instruction; 2] {
+    pub(crate) const fn map_value(target: u8, map: i32, offset: i32) -> [Instruction; 2] {
         wide(target, 2, map, offset)
     }
 
@@ -157,15 +157,15 @@ pub mod instruction {
 
 /// A loaded program.
 #[derive(Debug)]
-pub struct Program(OwnedFd);
+pub(crate) struct Program(OwnedFd);
 
 /// A program attached to an interface. Dropping it detaches the program.
 #[derive(Debug)]
-pub struct Attached(#[expect(dead_code, reason = "held for its drop")] OwnedFd);
+pub(crate) struct Attached(#[expect(dead_code, reason = "held for its drop")] OwnedFd);
 
 /// An array map with one value that consists of `N` integers.
 #[derive(Debug)]
-pub struct Numbers<const N: usize>(OwnedFd);
+pub(crate) struct Numbers<const N: usize>(OwnedFd);
 
 #[repr(C)]
 struct LoadAttributes {
@@ -200,7 +200,7 @@ struct RunAttributes {
 }
 
 impl Program {
-    pub fn load(kind: Kind, instructions: &[Instruction]) -> Result<Program> {
+    pub(crate) fn load(kind: Kind, instructions: &[Instruction]) -> Result<Program> {
         let mut log = vec![0u8; 65536];
         let mut attributes = LoadAttributes {
             kind: kind as u32,
@@ -221,7 +221,7 @@ impl Program {
     }
 
     /// Runs an XDP program on a frame that then enters the host through an interface of the current namespace.
-    pub fn send(&self, frame: &[u8], interface: u32, count: u32, batch: u32) -> Result<()> {
+    pub(crate) fn send(&self, frame: &[u8], interface: u32, count: u32, batch: u32) -> Result<()> {
         // `struct xdp_md`: data, data_end, data_meta, ingress_ifindex, rx_queue_index, egress_ifindex.
         let length = u32::try_from(frame.len()).context("frame")?;
         let context: [u32; 6] = [0, length, 0, interface, 0, 0];
@@ -240,7 +240,7 @@ impl Program {
     }
 
     /// Runs the program once on a packet. Returns the duration in nanoseconds as the kernel measured it.
-    pub fn time(&self, packet: &[u8]) -> Result<u32> {
+    pub(crate) fn time(&self, packet: &[u8]) -> Result<u32> {
         let mut attributes = RunAttributes {
             program: self.number(),
             size_in: u32::try_from(packet.len()).context("packet")?,
@@ -253,7 +253,7 @@ impl Program {
     }
 
     /// Attaches a classifier to the ingress of an interface of the current namespace.
-    pub fn attach(&self, interface: u32) -> Result<Attached> {
+    pub(crate) fn attach(&self, interface: u32) -> Result<Attached> {
         let mut attributes: [u32; 4] = [self.number(), interface, ATTACH_TCX_INGRESS, 0];
         descriptor(LINK_CREATE, &mut attributes).map(Attached).context("attach a classifier")
     }
@@ -264,14 +264,14 @@ impl Program {
 }
 
 impl<const N: usize> Numbers<N> {
-    pub fn new() -> Result<Self> {
+    pub(crate) fn new() -> Result<Self> {
         let value = u32::try_from(8 * N).context("numbers")?;
         // Type, key size, value size, entries.
         let mut attributes: [u32; 4] = [MAP_TYPE_ARRAY, 4, value, 1];
         descriptor(MAP_CREATE, &mut attributes).map(Self).context("make a map")
     }
 
-    pub fn read(&self) -> Result<[u64; N]> {
+    pub(crate) fn read(&self) -> Result<[u64; N]> {
         let (key, mut value) = (0u32, [0u64; N]);
         let map = u64::from(self.number().cast_unsigned());
         let mut attributes: [u64; 4] = [map, (&raw const key) as u64, (&raw mut value) as u64, 0];
@@ -280,7 +280,7 @@ impl<const N: usize> Numbers<N> {
     }
 
     /// Returns the file descriptor for [`instruction::map_value`].
-    pub fn number(&self) -> i32 {
+    pub(crate) fn number(&self) -> i32 {
         self.0.as_raw_fd()
     }
 }

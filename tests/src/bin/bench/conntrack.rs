@@ -11,7 +11,7 @@ const REQUEST_WITH_ACKNOWLEDGEMENT: u16 = (libc::NLM_F_REQUEST | libc::NLM_F_ACK
 const LENGTH: u32 = 16 + 4;
 
 /// Fails if the table of conntrack is too small for a bench.
-pub fn require_entries(namespace: &Namespace, entries: u32) -> Result<()> {
+pub(crate) fn require_entries(namespace: &Namespace, entries: u32) -> Result<()> {
     let file = "/proc/sys/net/netfilter/nf_conntrack_max";
     let text = namespace.within(|| std::fs::read_to_string(file)).context(file)?;
     let max: u32 = text.trim().parse().context(file)?;
@@ -20,7 +20,7 @@ pub fn require_entries(namespace: &Namespace, entries: u32) -> Result<()> {
 }
 
 /// Deletes all entries of a namespace.
-pub fn flush(namespace: &Namespace) -> Result<()> {
+pub(crate) fn flush(namespace: &Namespace) -> Result<()> {
     let netfilter = Protocol::from(libc::NETLINK_NETFILTER);
     let socket = namespace
         .within(|| Socket::new(Domain::from(libc::AF_NETLINK), Type::RAW, Some(netfilter)))

@@ -37,7 +37,7 @@ struct Subject {
     processor_time: Duration,
 }
 
-pub fn run() -> Result<Vec<Row>> {
+pub(crate) fn run() -> Result<Vec<Row>> {
     let cores = cores::number()?;
     ensure!(cores >= 2, "a server and its load need a core each, and this machine has one");
     let start = |make| {

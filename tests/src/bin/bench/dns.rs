@@ -17,9 +17,9 @@ mod server;
 mod serving;
 mod testbed;
 
-pub use lists::run as lists;
-pub use peer::first_on;
-pub use serving::run as serving;
+pub(crate) use lists::run as lists;
+pub(crate) use peer::first_on;
+pub(crate) use serving::run as serving;
 
 use crate::row::Measured;
 

@@ -20,7 +20,7 @@ const INTERVAL: f64 = 1.0;
 const DEADLINE: Duration = Duration::from_secs(60);
 const TIMEOUT: Duration = Duration::from_millis(50);
 
-pub fn run() -> Result<Vec<Row>> {
+pub(crate) fn run() -> Result<Vec<Row>> {
     let uplinks = TwoUplinks::start(false, [1, 1])?;
     let mut active = Line::Fibre;
     let mut measured = [Vec::new(), Vec::new()];

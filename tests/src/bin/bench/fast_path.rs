@@ -18,7 +18,7 @@ const MANY: u32 = 100_000;
 const MILLION: f64 = 1e6;
 const UNIT: &str = "Mpackets/s on one core";
 
-pub fn run(rows: &[&str]) -> Result<Vec<Row>> {
+pub(crate) fn run(rows: &[&str]) -> Result<Vec<Row>> {
     let benches = [
         ("fastpath_1", Flows::One, 1.4),
         ("fastpath_1k", Flows::Thousand, 1.4),
@@ -70,7 +70,7 @@ fn measure(bench: &'static str, flows: Flows, least: f64) -> Result<Row> {
 }
 
 /// `fastpath_xdp_*`: the fast path in the driver, with equal ends.
-pub fn run_xdp(rows: &[&str]) -> Result<Vec<Row>> {
+pub(crate) fn run_xdp(rows: &[&str]) -> Result<Vec<Row>> {
     let benches = [("fastpath_xdp_1k", Flows::Thousand), ("fastpath_xdp_100k", Flows::Rotation(MANY))];
     let mut measured_rows = Vec::new();
     for (bench, flows) in benches.into_iter().filter(|(bench, _)| rows.contains(bench)) {

@@ -12,7 +12,7 @@ use crate::frame::{self, Mac, Udp};
 
 /// Flows of the load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flows {
+pub(crate) enum Flows {
     One,
     /// 64 flows, which differ in the low bits of the source port and of the destination. With one destination, plain
     /// forwarding would look up one route for a whole batch.
@@ -30,7 +30,7 @@ pub enum Flows {
 }
 
 /// Hosts of [`Flows::Rotation`].
-pub const DEVICES: u8 = 50;
+pub(crate) const DEVICES: u8 = 50;
 /// The host that sends random flows.
 const FLOODER: u8 = 63;
 /// Last byte of the IPv4 address of the first host. Those of the others follow.
@@ -41,25 +41,25 @@ const FIRST_PORT: i32 = 1024;
 /// Destinations, as a mask of the last byte.
 const DESTINATIONS: i32 = 63;
 /// First word of the payload of packets of a rotation.
-pub const ROTATION_PAYLOAD: [u8; 4] = [1, 0, 0, 0];
+pub(crate) const ROTATION_PAYLOAD: [u8; 4] = [1, 0, 0, 0];
 
 /// Numbers and MAC addresses of the hosts of a load.
-pub fn hosts() -> impl Iterator<Item = (u8, Mac)> {
+pub(crate) fn hosts() -> impl Iterator<Item = (u8, Mac)> {
     (0..DEVICES).chain([FLOODER]).map(|host| (FIRST_HOST + host, [2, 0, 0, 0x77, 1, host]))
 }
 
 impl Flows {
-    pub fn is_ipv6(self) -> bool {
+    pub(crate) fn is_ipv6(self) -> bool {
         self == Flows::ThousandIpv6
     }
 
     /// The load has the hosts of [`hosts`].
-    pub fn has_hosts(self) -> bool {
+    pub(crate) fn has_hosts(self) -> bool {
         matches!(self, Flows::Rotation(_) | Flows::New | Flows::Flooded(_))
     }
 
     /// Number of packets before a measurement, which bring entries that were not used meanwhile into use again.
-    pub fn warm_up(self) -> u32 {
+    pub(crate) fn warm_up(self) -> u32 {
         match self {
             Flows::Rotation(flows) => 3 * flows,
             _ => 0,
@@ -67,7 +67,7 @@ impl Flows {
     }
 
     /// Returns the frame that is varied, for headers of the single host.
-    pub fn frame(self, headers: &Udp) -> Result<Vec<u8>> {
+    pub(crate) fn frame(self, headers: &Udp) -> Result<Vec<u8>> {
         let mut headers = *headers;
         if self.has_hosts() {
             headers.from = [2, 0, 0, 0x77, 1, 0];
@@ -77,7 +77,7 @@ impl Flows {
     }
 
     /// Returns the instructions that vary a frame. Register 7 is its address, `counter` is an array of one number.
-    pub fn variation(self, headers: &Udp, counter: i32) -> Vec<Instruction> {
+    pub(crate) fn variation(self, headers: &Udp, counter: i32) -> Vec<Instruction> {
         let [port_high, _] = headers.source_port.to_be_bytes();
         match self {
             Flows::One => random_ipv4(None, 0),

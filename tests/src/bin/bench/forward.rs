@@ -19,7 +19,7 @@ const POLICIES: usize = 10_000;
 const RULES: usize = 1_000;
 const MILLION: f64 = 1e6;
 
-pub fn run() -> Result<Vec<Row>> {
+pub(crate) fn run() -> Result<Vec<Row>> {
     let peers = [
         ("forward_vs_ct_masq", Way::Masquerade, "forwarding with conntrack and masquerade", 0.65),
         (
@@ -58,7 +58,7 @@ pub fn run() -> Result<Vec<Row>> {
 
 /// Measures the cost of each component of the gateway's packet path. It removes the components one by one, and compares
 /// with peers that have the same components.
-pub fn break_down() -> Result<Vec<Row>> {
+pub(crate) fn break_down() -> Result<Vec<Row>> {
     let mut ours = Road::build(Way::Ours { policies: POLICIES })?;
     let mut peers = [Road::build(Way::Plain)?, Road::build(Way::Masquerade)?];
     // The rules persist without the daemon, and the daemon would restore removed components.

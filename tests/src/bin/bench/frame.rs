@@ -2,31 +2,31 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-pub type Mac = [u8; 6];
+pub(crate) type Mac = [u8; 6];
 
-pub const SOURCE_MAC: i16 = 6;
+pub(crate) const SOURCE_MAC: i16 = 6;
 /// Offsets in an IPv4 frame.
-pub const IDENTIFICATION: i16 = 18;
-pub const SOURCE: i16 = 26;
-pub const DESTINATION: i16 = 30;
-pub const SOURCE_PORT: i16 = 34;
-pub const DESTINATION_PORT: i16 = 36;
-pub const PAYLOAD: i16 = 42;
+pub(crate) const IDENTIFICATION: i16 = 18;
+pub(crate) const SOURCE: i16 = 26;
+pub(crate) const DESTINATION: i16 = 30;
+pub(crate) const SOURCE_PORT: i16 = 34;
+pub(crate) const DESTINATION_PORT: i16 = 36;
+pub(crate) const PAYLOAD: i16 = 42;
 /// Offsets in an IPv6 frame.
-pub const SOURCE6: i16 = 22;
-pub const DESTINATION6: i16 = 38;
-pub const SOURCE_PORT6: i16 = 54;
-pub const PAYLOAD6: i16 = 62;
+pub(crate) const SOURCE6: i16 = 22;
+pub(crate) const DESTINATION6: i16 = 38;
+pub(crate) const SOURCE_PORT6: i16 = 54;
+pub(crate) const PAYLOAD6: i16 = 62;
 /// Identification of an IPv4 frame of this module.
-pub const IDENTIFICATION_VALUE: u8 = 0xff;
+pub(crate) const IDENTIFICATION_VALUE: u8 = 0xff;
 /// First bytes of the payload of an IPv6 frame of this module.
-pub const IPV6_PAYLOAD: [u8; 4] = [0, 0xff, 0xff, 0xff];
+pub(crate) const IPV6_PAYLOAD: [u8; 4] = [0, 0xff, 0xff, 0xff];
 
 const PAYLOAD_LENGTH: usize = 22;
 
 /// Headers of a frame.
 #[derive(Clone, Copy, Debug)]
-pub struct Udp {
+pub(crate) struct Udp {
     pub to: Mac,
     pub from: Mac,
     pub source: IpAddr,
@@ -37,7 +37,7 @@ pub struct Udp {
 
 impl Udp {
     /// Returns the frame if both addresses are of one family. With IPv4 it has 64 bytes and no UDP checksum.
-    pub fn frame(&self) -> Option<Vec<u8>> {
+    pub(crate) fn frame(&self) -> Option<Vec<u8>> {
         let mut frame = [self.to, self.from].concat();
         let mut payload = [0; PAYLOAD_LENGTH];
         match (self.source, self.destination) {

@@ -26,7 +26,7 @@ const XDP_PASS: i32 = 2;
 
 /// Generator of frames.
 #[derive(Debug)]
-pub struct Generator {
+pub(crate) struct Generator {
     program: Program,
     frame: Vec<u8>,
     flows: Flows,
@@ -35,7 +35,7 @@ pub struct Generator {
 
 /// Extent of a measurement.
 #[derive(Clone, Copy, Debug)]
-pub enum Extent {
+pub(crate) enum Extent {
     /// At least so long.
     Time(Duration),
     Packets(u32),
@@ -46,7 +46,7 @@ impl Generator {
     /// be 0.
     ///
     /// With the index of a link, the frames leave by it, and enter at its other end.
-    pub fn new(headers: &Udp, flows: Flows, link: Option<u32>) -> Result<Self> {
+    pub(crate) fn new(headers: &Udp, flows: Flows, link: Option<u32>) -> Result<Self> {
         let (frame, counter) = (flows.frame(headers)?, Numbers::<1>::new()?);
         let length = i32::try_from(frame.len()).context("frame")?;
         let mut code = vec![load32(7, 1, 0), load32(3, 1, 4), copy(4, 7), add(4, length)];
@@ -84,7 +84,13 @@ impl Generator {
 
     /// Sends so many packets. Returns the packets at the sink per second of the core's processor time, so time of other
     /// programs does not count.
-    pub fn run(&self, namespace: &Namespace, interface: u32, sink: &Sink, extent: Extent) -> Result<Rate> {
+    pub(crate) fn run(
+        &self,
+        namespace: &Namespace,
+        interface: u32,
+        sink: &Sink,
+        extent: Extent,
+    ) -> Result<Rate> {
         namespace.within(|| {
             pin()?;
             self.send(interface, self.flows.warm_up().max(BURST))?;
@@ -115,7 +121,7 @@ impl Generator {
 
     /// Sends so many packets a second for this time, as long as the core is fast enough. Returns the number of packets
     /// that were due, and the counts of those that arrived within the time.
-    pub fn run_at(
+    pub(crate) fn run_at(
         &self,
         namespace: &Namespace,
         interface: u32,
@@ -153,7 +159,7 @@ impl Generator {
 
 /// Packets per second of processor time.
 #[derive(Clone, Copy, Debug)]
-pub struct Rate {
+pub(crate) struct Rate {
     pub sent: f64,
     pub arrived: f64,
     pub masqueraded: f64,
@@ -172,11 +178,11 @@ fn processor_time() -> Result<Duration> {
 }
 
 /// Returns the core of the load: the last one, as the first one gets most of the machine's interrupts.
-pub fn core() -> usize {
+pub(crate) fn core() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from) - 1
 }
 
 /// Pins the calling thread to the core of the load with the highest priority.
-pub fn pin() -> Result<()> {
+pub(crate) fn pin() -> Result<()> {
     keep_to(&[core()]).context("keep to one core")
 }

@@ -18,7 +18,7 @@ const POLICIES: usize = 10_000;
 const NEW: u32 = 65_536;
 const MILLION: f64 = 1e6;
 
-pub fn run() -> Result<Vec<Row>> {
+pub(crate) fn run() -> Result<Vec<Row>> {
     let mut roads = Vec::new();
     for way in [Way::FastPath { policies: POLICIES }, Way::Masquerade, Way::Ours { policies: POLICIES }] {
         roads.push(Road::build_for(way, Flows::New)?);
@@ -50,7 +50,7 @@ const PACKETS_PER_SECOND: u32 = 100_000;
 const FLOOD_TIME: Duration = Duration::from_secs(10);
 const FLOOD_ROUNDS: usize = 2;
 
-pub fn run_flood() -> Result<Vec<Row>> {
+pub(crate) fn run_flood() -> Result<Vec<Row>> {
     let (calm, flooded) = (Flows::Rotation(ESTABLISHED), Flows::Flooded(ESTABLISHED));
     let mut roads = Vec::new();
     for way in [Way::FastPath { policies: POLICIES }, Way::Masquerade] {

@@ -35,7 +35,7 @@ const DURATION: &str = "new Promise((resolve) => { const read = () => { \
 const COUNT: &str = "scripts + document.styleSheets.length + \
                      [...document.images].filter((image) => image.naturalWidth > 0).length";
 
-pub fn run() -> Result<Vec<Row>> {
+pub(crate) fn run() -> Result<Vec<Row>> {
     let mut testbed = Testbed::prepare()?;
     let network = &testbed.network;
     let _upstream = Upstream::start(&network.internet)?;

@@ -13,15 +13,15 @@ use serde_json::{Value, json};
 
 use crate::frame::{Mac, Udp};
 
-pub const GATEWAY_MAC: Mac = [2, 0, 0, 0x10, 0, 1];
+pub(crate) const GATEWAY_MAC: Mac = [2, 0, 0, 0x10, 0, 1];
 const PORT: u16 = 443;
 
 /// Fast deterministic generator (SplitMix64, Steele and others 2014).
 #[derive(Debug)]
-pub struct Random(pub u64);
+pub(crate) struct Random(pub u64);
 
 impl Random {
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -29,11 +29,11 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    pub fn below(&mut self, limit: usize) -> usize {
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
         (self.next() % limit as u64) as usize
     }
 
-    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+    pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             let other = self.below(last + 1);
             items.swap(last, other);
@@ -79,13 +79,13 @@ enum Match {
 /// A plan with policies spread evenly over source prefixes, destinations, destinations with port (each of both
 /// families) and devices, with the packets that match them.
 #[derive(Debug)]
-pub struct Spread {
+pub(crate) struct Spread {
     pub plan: Dataplane,
     matches: Vec<Match>,
 }
 
 impl Spread {
-    pub fn new(policies: usize) -> Result<Self> {
+    pub(crate) fn new(policies: usize) -> Result<Self> {
         let mut random = Random(0x6761_7465_7761_7900);
         let header = PlanValue { all: RANK_NONE, ..PlanValue::default() };
         let mut plan = Dataplane { header, ..Dataplane::default() };
@@ -123,7 +123,7 @@ impl Spread {
     }
 
     /// Returns a packet that a policy of the plan matches, from this source port.
-    pub fn packet(&self, random: &mut Random, policy: usize, port: u16) -> Result<Vec<u8>> {
+    pub(crate) fn packet(&self, random: &mut Random, policy: usize, port: u16) -> Result<Vec<u8>> {
         let matched = self.matches[policy % self.matches.len()];
         let ipv6 = match matched {
             Match::Source(net) | Match::Destination(net) | Match::Port(net) => matches!(net, IpNet::V6(_)),
@@ -178,7 +178,7 @@ fn locals(plan: &mut Dataplane) -> Result<()> {
 }
 
 /// Returns a policy for a subnet as a user sends it.
-pub fn subnet_policy(name: &str, priority: usize, subnet: &str, uplink: &str) -> Value {
+pub(crate) fn subnet_policy(name: &str, priority: usize, subnet: &str, uplink: &str) -> Value {
     json!({
         "name": name,
         "priority": priority,
@@ -191,7 +191,7 @@ pub fn subnet_policy(name: &str, priority: usize, subnet: &str, uplink: &str) ->
 }
 
 /// Creates `count` policies in a state, each for its own subnet. Another `series` gives other subnets.
-pub fn create_policies(state: &mut State, count: usize, series: usize, uplink: &str) -> Result<()> {
+pub(crate) fn create_policies(state: &mut State, count: usize, series: usize, uplink: &str) -> Result<()> {
     let policies = kind("routing_policy").context("the kind of policies")?;
     for number in 0..count {
         let [_, _, high, low] = u32::try_from(number).context("number")?.to_be_bytes();

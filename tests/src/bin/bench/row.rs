@@ -7,7 +7,7 @@ use crate::titles::title;
 
 /// One comparison.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub(crate) struct Row {
     pub bench: &'static str,
     pub ours: f64,
     pub peer: f64,
@@ -18,7 +18,7 @@ pub struct Row {
 
 /// Target of a row.
 #[derive(Clone, Copy, Debug)]
-pub enum Target {
+pub(crate) enum Target {
     /// The ratio must be at most this value.
     RatioAtMost(f64),
     /// The ratio must be at least this value.
@@ -31,7 +31,7 @@ pub enum Target {
 
 impl Row {
     /// Returns the gateway's result divided by the peer's.
-    pub fn ratio(&self) -> f64 {
+    pub(crate) fn ratio(&self) -> f64 {
         self.ours / self.peer
     }
 
@@ -67,12 +67,12 @@ impl Row {
     }
 }
 
-pub fn to_json(rows: &[Row]) -> String {
+pub(crate) fn to_json(rows: &[Row]) -> String {
     let rows: Vec<Value> = rows.iter().map(Row::json).collect();
     format!("{:#}\n", Value::from(rows))
 }
 
-pub fn print_table(rows: &[Row]) {
+pub(crate) fn print_table(rows: &[Row]) {
     if rows.is_empty() {
         return;
     }
@@ -97,7 +97,7 @@ fn rounded(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
 }
 
-pub fn median(values: &[f64]) -> f64 {
+pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     match (sorted.len() / 2, sorted.len() % 2) {
@@ -108,7 +108,7 @@ pub fn median(values: &[f64]) -> f64 {
 }
 
 /// Measures all subjects in rotation. Returns the median of each and every result for the record.
-pub fn alternate<S>(
+pub(crate) fn alternate<S>(
     subjects: &mut [S],
     rounds: usize,
     mut measure: impl FnMut(&mut S) -> Result<f64>,
@@ -128,7 +128,7 @@ pub fn alternate<S>(
 }
 
 #[derive(Clone, Debug)]
-pub struct Measured {
+pub(crate) struct Measured {
     pub median: f64,
     pub values: Vec<f64>,
 }

@@ -24,13 +24,13 @@ const ETHERTYPE: i16 = 12;
 
 /// Sink that counts and drops packets.
 #[derive(Debug)]
-pub struct Sink {
+pub(crate) struct Sink {
     counts: Numbers<3>,
     _attached: Attached,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct Counts {
+pub(crate) struct Counts {
     pub arrived: u64,
     /// Packets with the gateway's own address as their source.
     pub masqueraded: u64,
@@ -39,7 +39,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    pub fn since(&self, before: &Counts) -> Counts {
+    pub(crate) fn since(&self, before: &Counts) -> Counts {
         Counts {
             arrived: self.arrived - before.arrived,
             masqueraded: self.masqueraded - before.masqueraded,
@@ -49,7 +49,7 @@ impl Counts {
 }
 
 impl Sink {
-    pub fn attach(namespace: &Namespace, interface: &str, masqueraded: IpAddr) -> Result<Self> {
+    pub(crate) fn attach(namespace: &Namespace, interface: &str, masqueraded: IpAddr) -> Result<Self> {
         let counts = Numbers::<3>::new()?;
         let (offset, source) = match masqueraded {
             IpAddr::V4(address) => (SOURCE, address.octets()),
@@ -83,7 +83,7 @@ impl Sink {
         Ok(Self { counts, _attached: attached })
     }
 
-    pub fn counts(&self) -> Result<Counts> {
+    pub(crate) fn counts(&self) -> Result<Counts> {
         let [arrived, masqueraded, rotated] = self.counts.read()?;
         Ok(Counts { arrived, masqueraded, rotated })
     }
@@ -91,12 +91,12 @@ impl Sink {
 
 /// Remote end that sends each IPv4 packet back with its addresses and ports exchanged.
 #[derive(Debug)]
-pub struct Echo {
+pub(crate) struct Echo {
     _attached: Attached,
 }
 
 impl Echo {
-    pub fn attach(namespace: &Namespace, interface: &str) -> Result<Self> {
+    pub(crate) fn attach(namespace: &Namespace, interface: &str) -> Result<Self> {
         let index = namespace.within(|| nix::net::if_::if_nametoindex(interface))?;
         let word = |first: i16, second: i16| {
             [load32(1, 7, first), load32(2, 7, second), store32(7, first, 2), store32(7, second, 1)]

@@ -11,7 +11,7 @@ use crate::row::{Row, Target};
 /// Bytes of a megabyte.
 const MEGABYTE: f64 = 1e6;
 
-pub fn run() -> Result<Vec<Row>> {
+pub(crate) fn run() -> Result<Vec<Row>> {
     let built = find_program()?;
     let folder = tempfile::tempdir().context("a folder")?;
     let installed = folder.path().join("gatewayd");

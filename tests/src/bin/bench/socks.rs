@@ -19,7 +19,7 @@ const SOURCE: u16 = 9000;
 const LENGTH: u64 = 2 << 30;
 const PIECE: usize = 64 << 20;
 
-pub fn run() -> Result<Vec<Row>> {
+pub(crate) fn run() -> Result<Vec<Row>> {
     let testbed = Testbed::start()?;
     let network = &testbed.network;
     let at = SocketAddr::from((SERVER_V4, SOURCE));

@@ -24,7 +24,7 @@ const DISABLED: usize = 20;
 const PEERS: usize = 35;
 const ROUNDS: usize = 5;
 
-pub fn run() -> Result<Vec<Row>> {
+pub(crate) fn run() -> Result<Vec<Row>> {
     let mut with = Road::build(Way::Ours { policies: 1 })?;
     let mut without = Road::build(Way::Ours { policies: 1 })?;
     for road in [&mut with, &mut without] {

@@ -17,7 +17,7 @@ const END: &str = " -->";
 const HEADER: &str = "| benchmark | unit | gateway | peer | ratio | target |\n|---|---|---|---|---|---|\n";
 
 /// Stores the rows of a complete run, and renews the tables.
-pub fn write(rows: &str) -> Result<()> {
+pub(crate) fn write(rows: &str) -> Result<()> {
     let root = root();
     let mut files = vec![(JSON, rows.to_owned())];
     for document in DOCUMENTS {

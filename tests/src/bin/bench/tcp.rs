@@ -26,7 +26,7 @@ enum Direction {
     Down,
 }
 
-pub fn run(rows: &[&str]) -> Result<Vec<Row>> {
+pub(crate) fn run(rows: &[&str]) -> Result<Vec<Row>> {
     let mut roads = [
         Road::build(Way::Ours { policies: 10_000 })?,
         Road::build(Way::Masquerade)?,

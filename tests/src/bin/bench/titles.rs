@@ -61,7 +61,7 @@ const TITLES: &[(&str, &str)] = &[
 ];
 
 /// Returns the name of a row in documents.
-pub fn title(bench: &str) -> Option<&'static str> {
+pub(crate) fn title(bench: &str) -> Option<&'static str> {
     TITLES.iter().find(|(name, _)| *name == bench).map(|(_, title)| *title)
 }
 

@@ -24,9 +24,9 @@ use crate::generator::{Extent, Generator, Rate};
 use crate::policies::{GATEWAY_MAC, create_policies, subnet_policy};
 use crate::sink::{Counts, Echo, Sink};
 
-pub const HOST: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
-pub const WAN: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 2);
-pub const SERVER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
+pub(crate) const HOST: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
+pub(crate) const WAN: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 2);
+pub(crate) const SERVER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 /// First of the servers that are destinations of the load.
 const SERVERS: Ipv4Addr = Ipv4Addr::new(198, 18, 1, 0);
 const HOST6: Ipv6Addr = Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, 2);
@@ -41,7 +41,7 @@ const TABLE: u32 = 100;
 
 /// Forwarding mode of the gateway in a topology.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub(crate) enum Way {
     /// The daemon with this number of policies, the last of which is the host's.
     Ours { policies: usize },
     /// The same with the fast path.
@@ -62,14 +62,14 @@ pub enum Way {
 
 impl Way {
     /// The load enters at the other end of the LAN link, so the gateway receives frames as from a driver.
-    pub fn enters_by_link(self) -> bool {
+    pub(crate) fn enters_by_link(self) -> bool {
         matches!(self, Way::Xdp { .. } | Way::MasqueradeFromLink)
     }
 }
 
 /// Form of the rules of a linear nft list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RuleForm {
+pub(crate) enum RuleForm {
     /// Equivalent of the gateway's policies: a source network, a counter, in a table for both families.
     Network,
     /// Cheapest form: a single address, no counter, in a table for IPv4 only.
@@ -78,7 +78,7 @@ pub enum RuleForm {
 
 /// A topology with a running gateway.
 #[derive(Debug)]
-pub struct Road {
+pub(crate) struct Road {
     pub way: Way,
     // Field order is drop order: the daemon first, then the namespaces.
     pub daemon: Option<Daemon>,
@@ -92,12 +92,12 @@ pub struct Road {
 }
 
 impl Road {
-    pub fn build(way: Way) -> Result<Self> {
+    pub(crate) fn build(way: Way) -> Result<Self> {
         Self::build_for(way, Flows::Few)
     }
 
     /// Builds a topology with a load of so many flows.
-    pub fn build_for(way: Way, flows: Flows) -> Result<Self> {
+    pub(crate) fn build_for(way: Way, flows: Flows) -> Result<Self> {
         let prefix = Prefix::unique()?;
         let lan = Namespace::create(&prefix, "lan")?;
         let gateway = Namespace::create(&prefix, "gateway")?;
@@ -116,14 +116,14 @@ impl Road {
     }
 
     /// Replaces the load by another one of the same hosts.
-    pub fn set_flows(&mut self, flows: Flows) -> Result<()> {
+    pub(crate) fn set_flows(&mut self, flows: Flows) -> Result<()> {
         self.generator = generator(self.way, flows, &self.lan)?;
         self.flows = flows;
         Ok(())
     }
 
     /// Sends packets of each flow and a reply to each of them, so all flows are established.
-    pub fn establish(&self) -> Result<()> {
+    pub(crate) fn establish(&self) -> Result<()> {
         let _echo = Echo::attach(&self.wan, "up0")?;
         let replies = Sink::attach(&self.lan, "eth0", HOST.into())?;
         let interface = self.entrance()?;
@@ -221,7 +221,7 @@ impl Road {
     }
 
     /// Returns the packets per second that arrive at the remote end.
-    pub fn measure(&self, time: Duration) -> Result<Rate> {
+    pub(crate) fn measure(&self, time: Duration) -> Result<Rate> {
         self.measure_for(Extent::Time(time))
     }
 
@@ -231,7 +231,7 @@ impl Road {
     }
 
     /// Returns the number of packets that were due at a rate, and what arrived at the remote end of them.
-    pub fn measure_at(&self, packets_per_second: u32, time: Duration) -> Result<(u64, Counts)> {
+    pub(crate) fn measure_at(&self, packets_per_second: u32, time: Duration) -> Result<(u64, Counts)> {
         let interface = self.entrance()?;
         let rate = (packets_per_second, time);
         self.generator.run_at(self.entrance_namespace(), interface, &self.sink()?, rate)
@@ -254,11 +254,11 @@ impl Road {
 
     /// Returns the packets per second that arrive with the gateway's address as source, as they should. Fails if others
     /// did not take the measured path.
-    pub fn measure_masked(&self, time: Duration) -> Result<f64> {
+    pub(crate) fn measure_masked(&self, time: Duration) -> Result<f64> {
         self.measure_masked_for(Extent::Time(time))
     }
 
-    pub fn measure_masked_for(&self, extent: Extent) -> Result<f64> {
+    pub(crate) fn measure_masked_for(&self, extent: Extent) -> Result<f64> {
         let before = self.hits()?;
         let rate = self.measure_for(extent)?;
         // The gateway itself sends a packet occasionally.
@@ -329,7 +329,7 @@ fn create_devices(state: &mut State) -> Result<()> {
 }
 
 /// Creates the links and addresses of a topology.
-pub fn connect(lan: &Namespace, gateway: &Namespace, wan: &Namespace) -> Result<()> {
+pub(crate) fn connect(lan: &Namespace, gateway: &Namespace, wan: &Namespace) -> Result<()> {
     gateway.ip(&format!(
         "link add eth1 type veth peer name eth0 netns {}\nlink add eth0 type veth peer name up0 netns {}\n\
          link set eth1 address 02:00:00:10:00:01\naddress add 10.77.0.1/24 dev eth1\nlink set eth1 up\n\
@@ -351,7 +351,7 @@ pub fn connect(lan: &Namespace, gateway: &Namespace, wan: &Namespace) -> Result<
          route add default via 203.0.113.1")
 }
 
-pub fn masquerade(gateway: &Namespace) -> Result<()> {
+pub(crate) fn masquerade(gateway: &Namespace) -> Result<()> {
     gateway.nft(
         "table ip peer {\nchain out {\ntype nat hook postrouting priority srcnat\noifname \"eth0\" masquerade\n}\n}\n",
     )

@@ -55,7 +55,7 @@ impl Drop for Subject {
     }
 }
 
-pub fn run() -> Result<Vec<Row>> {
+pub(crate) fn run() -> Result<Vec<Row>> {
     pin()?;
     let mut subjects = Vec::new();
     for size in SIZES {
@@ -97,7 +97,7 @@ pub fn run() -> Result<Vec<Row>> {
 const BLOCKED_SIZE: usize = 1_000;
 const BLOCKED_ROUNDS: usize = 10;
 
-pub fn run_blocks() -> Result<Vec<Row>> {
+pub(crate) fn run_blocks() -> Result<Vec<Row>> {
     pin()?;
     let blocks = block_flags::ALL & !(block_flags::QUIC | block_flags::IPV6);
     let mut subjects = [Subject::new(BLOCKED_SIZE, 0)?, Subject::new(BLOCKED_SIZE, blocks)?];

@@ -15,7 +15,7 @@ const POLICIES: usize = 5_000;
 const ROUNDS: usize = 7;
 const QUESTION: &str = r#"{"mac": "02:00:00:00:00:77"}"#;
 
-pub fn run() -> Result<Vec<Row>> {
+pub(crate) fn run() -> Result<Vec<Row>> {
     let many = Road::build(Way::Ours { policies: POLICIES })?;
     let few = Road::build(Way::Ours { policies: 10 })?;
     let mut roads = [many, few];

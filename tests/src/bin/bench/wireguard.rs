@@ -14,7 +14,7 @@ use crate::row::{Measured, Row, Target, alternate};
 
 const ROUNDS: usize = 3;
 
-pub fn run() -> Result<Vec<Row>> {
+pub(crate) fn run() -> Result<Vec<Row>> {
     let mut pairs = [Pair::build(Make::Ours)?, Pair::build(Make::WireguardGo("wireguard-go".into()))?];
     let loads = [(Load::Streams(1), 3.0), (Load::Datagrams, 1.0)];
     let mut rows = Vec::new();
@@ -26,7 +26,7 @@ pub fn run() -> Result<Vec<Row>> {
 }
 
 /// The rows against the newer wireguard-go, in the order of [`NEWEST`].
-pub const NEWEST_ROWS: &[&str] = &[
+pub(crate) const NEWEST_ROWS: &[&str] = &[
     "wireguard_newest_tcp_1_up",
     "wireguard_newest_tcp_1_down",
     "wireguard_newest_tcp_4_up",
@@ -44,7 +44,7 @@ const NEWEST: [(Load, Direction); 6] = [
 ];
 
 /// Measures the selected rows. Without a newer wireguard-go it says so and returns none.
-pub fn run_newest(wanted: &[&str]) -> Result<Vec<Row>> {
+pub(crate) fn run_newest(wanted: &[&str]) -> Result<Vec<Row>> {
     let Some(Program { path, version }) = newest::find()? else { return Ok(Vec::new()) };
     println!("the peer is {}, wireguard-go {version}", path.display());
     let mut pairs = [Pair::build(Make::Ours)?, Pair::build(Make::WireguardGo(path))?];

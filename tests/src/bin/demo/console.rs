@@ -7,30 +7,30 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 #[derive(Debug)]
-pub struct Console {
+pub(crate) struct Console {
     steps: usize,
     step: usize,
     failed: usize,
 }
 
 impl Console {
-    pub fn new(steps: usize) -> Self {
+    pub(crate) fn new(steps: usize) -> Self {
         Self { steps, step: 0, failed: 0 }
     }
 
     /// Begins a step.
-    pub fn step(&mut self, name: &str, text: impl Display) {
+    pub(crate) fn step(&mut self, name: &str, text: impl Display) {
         self.step += 1;
         println!(" [{}/{}] {name:<9} {text}", self.step, self.steps);
     }
 
-    pub fn say(&self, text: impl Display) {
+    pub(crate) fn say(&self, text: impl Display) {
         println!("                 {text}");
     }
 
     /// Shows a command, runs it and returns its output. A failure of the command is no error: the claims check the
     /// result.
-    pub fn run(&self, command: &str) -> Result<String> {
+    pub(crate) fn run(&self, command: &str) -> Result<String> {
         println!("         $ {command}");
         let mut shell = Command::new("sh");
         shell.args(["-c", command]).stdin(Stdio::null()).stderr(Stdio::null());
@@ -39,7 +39,7 @@ impl Console {
     }
 
     /// Shows and runs a `curl` command whose response must contain `data`.
-    pub fn call(&self, command: &str) -> Result<Value> {
+    pub(crate) fn call(&self, command: &str) -> Result<Value> {
         let said = self.run(command)?;
         let mut answer: Value =
             serde_json::from_str(&said).with_context(|| format!("not JSON: {said:?} from {command}"))?;
@@ -48,7 +48,7 @@ impl Console {
     }
 
     /// Compares expected and observed value and prints the result. A failed claim fails the demonstration at its end.
-    pub fn claim(&mut self, what: &str, expected: impl Display, observed: impl Display) {
+    pub(crate) fn claim(&mut self, what: &str, expected: impl Display, observed: impl Display) {
         let (expected, observed) = (expected.to_string(), observed.to_string());
         if expected == observed {
             println!("                 {what} -> {observed}   PASS");
@@ -60,7 +60,7 @@ impl Console {
         }
     }
 
-    pub fn held(&self) -> bool {
+    pub(crate) fn held(&self) -> bool {
         self.failed == 0
     }
 }

@@ -33,7 +33,7 @@ use household::Traffic;
 const STEPS: usize = 15;
 const SOON: Duration = Duration::from_secs(20);
 
-pub struct Walk {
+pub(crate) struct Walk {
     /// Traffic of the hosts after the scenario.
     household: Vec<Traffic>,
     /// Host of the household that is no device.
@@ -54,7 +54,7 @@ pub struct Walk {
 
 impl Walk {
     /// Builds the network and starts the daemon in it.
-    pub fn begin(interrupted: Arc<AtomicBool>) -> Result<Self> {
+    pub(crate) fn begin(interrupted: Arc<AtomicBool>) -> Result<Self> {
         let mut testbed = Testbed::prepare().context("build the network")?;
         let upstream = Upstream::start(&testbed.network.internet)?;
         testbed.daemon.configure(&json!({"dns": {"upstream_servers": [name_server::ADDRESS]}}))?;
@@ -81,7 +81,7 @@ impl Walk {
     }
 
     /// Runs all steps and returns whether every claim held. Ends early when interrupted.
-    pub fn all_steps(&mut self) -> Result<bool> {
+    pub(crate) fn all_steps(&mut self) -> Result<bool> {
         let steps: [fn(&mut Self) -> Result<()>; STEPS - 1] = [
             Self::show_the_network,
             Self::bind_the_laptop,
@@ -281,7 +281,7 @@ impl Walk {
     }
 
     /// Prints commands to try while the network stays up.
-    pub fn invite(&self) {
+    pub(crate) fn invite(&self) {
         let laptop = &self.testbed.network.laptop;
         println!(
             "\n The network stays up. Dashboard: http://{0}/  API: http://{0}/api/v1  documentation: http://{0}/api/docs",
@@ -293,12 +293,12 @@ impl Walk {
         println!(" Ctrl-C removes everything.");
     }
 
-    pub fn last_words(&self) -> String {
+    pub(crate) fn last_words(&self) -> String {
         self.testbed.daemon.last_words()
     }
 
     /// Removes everything and verifies the removal.
-    pub fn remove(self) -> Result<()> {
+    pub(crate) fn remove(self) -> Result<()> {
         let network = &self.testbed.network;
         let mut traces: Vec<PathBuf> = [
             &network.laptop.namespace,

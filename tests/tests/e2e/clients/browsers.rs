@@ -16,12 +16,12 @@ const LOADS: usize = 6;
 static LOAD_NUMBER: AtomicUsize = AtomicUsize::new(0);
 
 /// Loads the page until it comes by HTTP/3.
-pub fn load_page(fixture: &Fixture, host: &Host, time: Duration) -> Outcome {
+pub(super) fn load_page(fixture: &Fixture, host: &Host, time: Duration) -> Outcome {
     load_by_http3(&mut fixture.browser(host).open().expect("a page"), time)
 }
 
 /// Loads the page into an open one until it comes by HTTP/3.
-pub fn load_by_http3(page: &mut Page, time: Duration) -> Outcome {
+pub(super) fn load_by_http3(page: &mut Page, time: Duration) -> Outcome {
     let begun = Instant::now();
     for load in 1.. {
         // A page of another URL is in no cache.
@@ -40,7 +40,7 @@ pub fn load_by_http3(page: &mut Page, time: Duration) -> Outcome {
 }
 
 /// Opens a data channel to the peer, and sends a message there and back.
-pub fn call_peer(fixture: &Fixture, host: &Host, time: Duration) -> Outcome {
+pub(super) fn call_peer(fixture: &Fixture, host: &Host, time: Duration) -> Outcome {
     let mut page = fixture.browser(host).open().expect("a page");
     page.load(&format!("https://{SITE}/")).expect("loaded");
     let mut peer = fixture.peer.open().expect("a page");
@@ -54,7 +54,7 @@ pub fn call_peer(fixture: &Fixture, host: &Host, time: Duration) -> Outcome {
 }
 
 /// A call between two pages, as far as their exchange of descriptions.
-pub struct Call {
+pub(super) struct Call {
     /// True if the STUN server reported the visible address.
     pub has_visible_address: bool,
     /// Description of the caller.
@@ -63,7 +63,7 @@ pub struct Call {
 
 impl Call {
     /// Lets the pages exchange their descriptions, each with the candidates that it finds before the timeout.
-    pub fn place(page: &mut Page, peer: &mut Page, time: Duration) -> Self {
+    pub(super) fn place(page: &mut Page, peer: &mut Page, time: Duration) -> Self {
         peer.load(&format!("https://{SITE}/")).expect("loaded");
         let stun = format!("stun:{}:{}", server(false), stun::PORT);
         let offer = evaluate(page, &format!("call({}, {})", json!(stun), time.as_millis()));
@@ -78,7 +78,7 @@ impl Call {
 }
 
 /// Sends a message over the data channel, and returns true if the peer returns it before the timeout.
-pub fn is_echoed(page: &mut Page, time: Duration) -> bool {
+pub(super) fn is_echoed(page: &mut Page, time: Duration) -> bool {
     evaluate(page, &format!("isEchoed({})", time.as_millis())) == json!(true)
 }
 

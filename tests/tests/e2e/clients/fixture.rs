@@ -20,20 +20,20 @@ use crate::e2e::dns_policy::resolving;
 use crate::e2e::stun::Turn;
 
 /// Address of a known public resolver.
-pub const KNOWN_ADDRESS: Ipv4Addr = Ipv4Addr::new(8, 8, 8, 8);
+pub(super) const KNOWN_ADDRESS: Ipv4Addr = Ipv4Addr::new(8, 8, 8, 8);
 /// Name of a known public resolver.
-pub const KNOWN_NAME: &str = "doh.opendns.com";
+pub(super) const KNOWN_NAME: &str = "doh.opendns.com";
 /// Address of a public resolver that is not known.
-pub const UNKNOWN_ADDRESS: Ipv4Addr = OTHER_SERVER_V4;
+pub(super) const UNKNOWN_ADDRESS: Ipv4Addr = OTHER_SERVER_V4;
 /// Answer of both for every name.
-pub const PUBLIC_ANSWER: Ipv4Addr = SERVER_V4;
+pub(super) const PUBLIC_ANSWER: Ipv4Addr = SERVER_V4;
 /// Name of the web server, at the address of the default server.
-pub const SITE: &str = "www.example";
+pub(super) const SITE: &str = "www.example";
 
 /// The page of the site, whose functions call another browser.
 const PAGE: &str = include_str!("page.html");
 
-pub struct Fixture {
+pub(super) struct Fixture {
     // Field order is drop order: programs before their network.
     laptop: Browser,
     tv: Browser,
@@ -54,7 +54,7 @@ struct Servers {
 }
 
 impl Fixture {
-    pub fn build() -> Self {
+    pub(super) fn build() -> Self {
         let (testbed, upstream) = resolving();
         let network = &testbed.network;
         let certificate =
@@ -88,12 +88,12 @@ impl Fixture {
     }
 
     /// Returns the browser of a device.
-    pub fn browser(&self, host: &Host) -> &Browser {
+    pub(super) fn browser(&self, host: &Host) -> &Browser {
         if host.name == self.testbed.network.laptop.name { &self.laptop } else { &self.tv }
     }
 
     /// Sets the privacy class of the laptop, and returns when it is in force.
-    pub fn set_class_of_laptop(&self, class: &str) {
+    pub(super) fn set_class_of_laptop(&self, class: &str) {
         let api = self.testbed.api();
         let path = format!("/devices/{}", self.id_of_laptop);
         let mut device = api.get(&path).expect("the device");

@@ -20,7 +20,7 @@ const NUMBERED_NAME: &str = "n7.example";
 const UPSTREAM_ANSWER: &str = "198.19.0.7";
 
 /// Queries the public resolver over UDP, or over the transport of an option.
-pub fn dig(host: &Host, time: Duration, transport: Option<&str>) -> Outcome {
+pub(super) fn dig(host: &Host, time: Duration, transport: Option<&str>) -> Outcome {
     let (server, time) = (format!("@{KNOWN_ADDRESS}"), format!("+time={}", time.as_secs()));
     let mut arguments = vec![server.as_str(), "+short", "+tries=1", &time, NUMBERED_NAME, "A"];
     arguments.extend(transport);
@@ -34,19 +34,19 @@ pub fn dig(host: &Host, time: Duration, transport: Option<&str>) -> Outcome {
 }
 
 /// Loads the page by an address that the resolver at a known address returns.
-pub fn curl_doh_by_address(_: &Fixture, host: &Host, time: Duration) -> Outcome {
+pub(super) fn curl_doh_by_address(_: &Fixture, host: &Host, time: Duration) -> Outcome {
     run_curl(host, time, &["--doh-insecure", "--doh-url", &format!("https://{KNOWN_ADDRESS}/dns-query")])
 }
 
 /// Loads the page by an address that the resolver with a known name returns.
-pub fn curl_doh_by_name(_: &Fixture, host: &Host, time: Duration) -> Outcome {
+pub(super) fn curl_doh_by_name(_: &Fixture, host: &Host, time: Duration) -> Outcome {
     let url = format!("https://{KNOWN_NAME}/dns-query");
     let resolve = format!("{KNOWN_NAME}:443:{UNKNOWN_ADDRESS}");
     run_curl(host, time, &["--doh-insecure", "--doh-url", &url, "--resolve", &resolve])
 }
 
 /// Loads the page.
-pub fn curl(_: &Fixture, host: &Host, time: Duration) -> Outcome {
+pub(super) fn curl(_: &Fixture, host: &Host, time: Duration) -> Outcome {
     let resolve = format!("{SITE}:{}:{}", web_server::PORT, server(false));
     run_curl(host, time, &["--resolve", &resolve])
 }
@@ -59,18 +59,18 @@ fn run_curl(host: &Host, time: Duration, options: &[&str]) -> Outcome {
 }
 
 /// Asks the STUN server for the visible address.
-pub fn stun(_: &Fixture, host: &Host, time: Duration) -> Outcome {
+pub(super) fn stun(_: &Fixture, host: &Host, time: Duration) -> Outcome {
     if stun::succeeds(host, &stun::BINDING, time) { Succeeded } else { Stopped }
 }
 
-pub fn ping(host: &Host, time: Duration, ipv6: bool) -> Outcome {
+pub(super) fn ping(host: &Host, time: Duration, ipv6: bool) -> Outcome {
     let (time, server) = (time.as_secs().to_string(), server(ipv6).to_string());
     let echoed = host.namespace.run("ping", &["-n", "-c", "1", "-W", &time, &server]);
     if echoed.is_ok() { Succeeded } else { Stopped }
 }
 
 /// Opens a connection for HTTP/3 and waits for the first stream of the server.
-pub fn quic(fixture: &Fixture, host: &Host, time: Duration) -> Outcome {
+pub(super) fn quic(fixture: &Fixture, host: &Host, time: Duration) -> Outcome {
     let mut roots = RootCertStore::empty();
     roots.add(fixture.certificate.der.clone()).expect("a root");
     let mut tls = rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();

@@ -35,14 +35,14 @@ esac
 
 const WANTS: &str = "etc/systemd/system/multi-user.target.wants";
 
-pub struct Machine {
+pub(super) struct Machine {
     // Field order is drop order: the process that holds the mounts first.
     process: Process,
     folder: TempDir,
 }
 
 impl Machine {
-    pub fn start() -> Result<Self> {
+    pub(super) fn start() -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let script = folder.path().with_extension("systemctl");
         fs::write(&script, SYSTEMCTL)?;
@@ -60,7 +60,7 @@ impl Machine {
     }
 
     /// Installs a package, or upgrades to it, and returns what is printed.
-    pub fn install(&self, package: &Path) -> Result<String> {
+    pub(super) fn install(&self, package: &Path) -> Result<String> {
         let file = self.folder.path().join("root/package.deb");
         let copied = self.inside("cp").arg(package).arg(file).status().context("nsenter")?;
         ensure!(copied.success(), "cp: {copied}");
@@ -68,7 +68,7 @@ impl Machine {
     }
 
     /// Runs a command on the machine, and returns what it prints.
-    pub fn run(&self, words: &[&str]) -> Result<String> {
+    pub(super) fn run(&self, words: &[&str]) -> Result<String> {
         let mut command = self.inside("chroot");
         command.arg(self.folder.path().join("root")).args(words);
         // As in a shell of root.
@@ -90,35 +90,35 @@ impl Machine {
         self.run(&["sh", "-c", script]).expect("a shell")
     }
 
-    pub fn has(&self, path: &str) -> bool {
+    pub(super) fn has(&self, path: &str) -> bool {
         self.run(&["test", "-e", &format!("/{path}")]).is_ok()
     }
 
-    pub fn append(&self, path: &str, text: &str) {
+    pub(super) fn append(&self, path: &str, text: &str) {
         self.shell(&format!("mkdir -p \"$(dirname /{path})\" && printf '{text}' >> /{path}"));
     }
 
     /// Makes the link of `systemctl enable`.
-    pub fn link(&self, unit: &str) {
+    pub(super) fn link(&self, unit: &str) {
         self.shell(&format!("mkdir -p /{WANTS} && ln -s /usr/lib/systemd/system/{unit} /{WANTS}/"));
     }
 
     /// Returns the units of the gateway that start at boot.
-    pub fn links(&self) -> Vec<String> {
+    pub(super) fn links(&self) -> Vec<String> {
         let links = self.shell(&format!("ls /{WANTS} 2>/dev/null | grep gatewayd || true"));
         links.lines().map(str::to_owned).collect()
     }
 
-    pub fn set_running(&self, is_running: bool) {
+    pub(super) fn set_running(&self, is_running: bool) {
         self.shell(if is_running { "touch /running" } else { "rm -f /running" });
     }
 
     /// Returns the arguments of each call of systemctl.
-    pub fn calls(&self) -> Vec<String> {
+    pub(super) fn calls(&self) -> Vec<String> {
         self.shell("cat /calls").lines().map(str::to_owned).collect()
     }
 
-    pub fn forget_calls(&self) {
+    pub(super) fn forget_calls(&self) {
         self.shell(": > /calls");
     }
 }

@@ -10,14 +10,14 @@ use pcap_file::pcapng::{Block, PcapNgReader};
 use pcap_file::{DataLink, PcapError};
 
 /// Addresses that the client of each flow gets.
-pub const CLIENT_V4: Ipv4Addr = Ipv4Addr::new(192, 168, 1, 7);
-pub const CLIENT_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 1, 0, 0, 0, 0, 0, 7);
+pub(super) const CLIENT_V4: Ipv4Addr = Ipv4Addr::new(192, 168, 1, 7);
+pub(super) const CLIENT_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 1, 0, 0, 0, 0, 0, 7);
 /// Type of the first block of a pcapng file.
 const PCAPNG: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 const MACS: [u8; 12] = [2, 0, 0, 0, 0, 0xff, 2, 0, 0, 0, 0, 1];
 
 /// Returns the captures that may be beside the repository: they have another licence.
-pub fn files() -> Vec<PathBuf> {
+pub(crate) fn files() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/pcaps");
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let is_capture =
@@ -28,7 +28,7 @@ pub fn files() -> Vec<PathBuf> {
 }
 
 /// Returns the IP packets of a file. Records behind a damaged one are left out.
-pub fn packets(path: &Path) -> Vec<Vec<u8>> {
+pub(super) fn packets(path: &Path) -> Vec<Vec<u8>> {
     let file = fs::read(path).expect("a capture");
     let mut found = Vec::new();
     let mut add = |link: DataLink, data: &[u8]| found.extend(ip_packet(link, data).map(<[u8]>::to_vec));
@@ -60,7 +60,7 @@ pub fn packets(path: &Path) -> Vec<Vec<u8>> {
 }
 
 /// Returns the packet of a frame without the header of its link.
-pub fn ip_packet(link: DataLink, frame: &[u8]) -> Option<&[u8]> {
+pub(super) fn ip_packet(link: DataLink, frame: &[u8]) -> Option<&[u8]> {
     let (offset, length) = match link {
         DataLink::ETHERNET => (Some(12), 14),
         DataLink::LINUX_SLL => (Some(14), 16),
@@ -79,7 +79,7 @@ pub fn ip_packet(link: DataLink, frame: &[u8]) -> Option<&[u8]> {
 }
 
 /// Returns source and destination of a packet.
-pub fn addresses(packet: &[u8]) -> Option<(IpAddr, IpAddr)> {
+pub(super) fn addresses(packet: &[u8]) -> Option<(IpAddr, IpAddr)> {
     let four = |at: usize| Some(IpAddr::from(<[u8; 4]>::try_from(packet.get(at..at + 4)?).ok()?));
     let six = |at: usize| Some(IpAddr::from(<[u8; 16]>::try_from(packet.get(at..at + 16)?).ok()?));
     match packet.first()? >> 4 {
@@ -90,7 +90,7 @@ pub fn addresses(packet: &[u8]) -> Option<(IpAddr, IpAddr)> {
 }
 
 /// Returns the frame of a packet whose sender is the client.
-pub fn frame_of_client(packet: &[u8]) -> Vec<u8> {
+pub(super) fn frame_of_client(packet: &[u8]) -> Vec<u8> {
     let is_ipv6 = packet[0] >> 4 == 6;
     let kind = if is_ipv6 { IPV6 } else { IPV4 };
     let mut frame = [&MACS[..], &kind.to_be_bytes(), packet].concat();

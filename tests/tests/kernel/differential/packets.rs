@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::plans::{PORTS, RESOLVERS, VLANS, address, mac};
 
 /// Returns a frame as it would arrive.
-pub fn packet() -> impl Strategy<Value = Vec<u8>> {
+pub(crate) fn packet() -> impl Strategy<Value = Vec<u8>> {
     let whole = || (link(), ip()).prop_map(|(link, (ethertype, ip))| frame(&link, ethertype, &ip));
     let noise = vec(any::<u8>(), 14..120);
     let any = prop_oneof![
@@ -189,7 +189,7 @@ fn segment(port: u16, payload: &[u8]) -> Transport {
 }
 
 /// Returns the segment with the rest of a ClientHello of which a frame has the first part.
-pub fn rest(frame: &[u8], packet: &IpPacket, name: &str) -> Vec<u8> {
+pub(crate) fn rest(frame: &[u8], packet: &IpPacket, name: &str) -> Vec<u8> {
     let transport = usize::from(packet.transport);
     let (first, rest) = client_hello(name);
     let mut rest = [&frame[..transport + 20], &rest].concat();
@@ -274,7 +274,7 @@ fn ipv6_packet(
 }
 
 /// Returns a TCP segment over IPv4.
-pub fn tcp4(
+pub(crate) fn tcp4(
     source: [u8; 4],
     destination: [u8; 4],
     source_port: u16,
@@ -288,7 +288,12 @@ pub fn tcp4(
 }
 
 /// Returns a plain UDP packet over IPv4.
-pub fn udp4(source: [u8; 4], destination: [u8; 4], source_port: u16, destination_port: u16) -> Vec<u8> {
+pub(crate) fn udp4(
+    source: [u8; 4],
+    destination: [u8; 4],
+    source_port: u16,
+    destination_port: u16,
+) -> Vec<u8> {
     let bytes = [&source_port.to_be_bytes()[..], &destination_port.to_be_bytes(), &[0, 8, 0, 0]].concat();
     let payload = ipv4(source, destination, (0, false), 0, &Transport { protocol: 17, bytes });
     frame(&Link { mac: mac(1), tags: Vec::new(), ethertype: None }, 0x0800, &payload)

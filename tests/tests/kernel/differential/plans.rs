@@ -18,7 +18,7 @@ use proptest::prelude::*;
 const RANKS: u32 = 12;
 
 /// Returns an address of the small vocabulary.
-pub fn address(ipv6: bool, a: u8, b: u8) -> IpAddr {
+pub(crate) fn address(ipv6: bool, a: u8, b: u8) -> IpAddr {
     // Few values, with neighbours that differ in one bit.
     let (a, b) = (a & 0x3, b & 0x7);
     if ipv6 {
@@ -28,14 +28,14 @@ pub fn address(ipv6: bool, a: u8, b: u8) -> IpAddr {
     }
 }
 
-pub fn mac(n: u8) -> [u8; 6] {
+pub(crate) fn mac(n: u8) -> [u8; 6] {
     [2, 0, 0, 0, 0, n & 0x7]
 }
 
-pub const PORTS: [u16; 9] = [22, 53, 80, 123, 443, 853, 0x5300, 3478, 5353];
+pub(crate) const PORTS: [u16; 9] = [22, 53, 80, 123, 443, 853, 0x5300, 3478, 5353];
 /// Domains of resolvers.
-pub const RESOLVERS: [&str; 2] = ["doh.example.com", "dns.example.org"];
-pub const VLANS: [u16; 4] = [1, 7, 0x700, 4094];
+pub(crate) const RESOLVERS: [&str; 2] = ["doh.example.com", "dns.example.org"];
+pub(crate) const VLANS: [u16; 4] = [1, 7, 0x700, 4094];
 
 fn rank() -> impl Strategy<Value = u32> {
     prop_oneof![4 => 0..RANKS, 1 => Just(RANK_NONE)]
@@ -176,7 +176,7 @@ fn lan_sources() -> impl Strategy<Value = BTreeMap<(u16, IpNet), u32>> {
     })
 }
 
-pub fn stamp() -> impl Strategy<Value = (u32, u32)> {
+pub(crate) fn stamp() -> impl Strategy<Value = (u32, u32)> {
     let mark = prop_oneof![
         (0u8..22).prop_map(|leg| Mark::leg(leg).0),
         (0u8..4, 0u8..22, any::<bool>()).prop_map(|(proxy, leg, silent)| Mark::proxy(proxy, leg, silent).0),
@@ -205,7 +205,7 @@ fn own_addresses(some: bool, a: u8, b: u8) -> EgressAllowValue {
 }
 
 /// Names of the small vocabulary.
-pub const NAMES: [&str; 3] = ["a.example", "x.a.example", "b.example"];
+pub(crate) const NAMES: [&str; 3] = ["a.example", "x.a.example", "b.example"];
 
 fn domains() -> impl Strategy<Value = Vec<DomainRule>> {
     let pattern = prop::sample::select(vec!["a.example", "b.example", "example"]);
@@ -219,7 +219,7 @@ fn domains() -> impl Strategy<Value = Vec<DomainRule>> {
 }
 
 /// Returns answers of clients: client, address and name.
-pub fn resolved() -> impl Strategy<Value = (ClientKey, IpAddr, &'static str)> {
+pub(crate) fn resolved() -> impl Strategy<Value = (ClientKey, IpAddr, &'static str)> {
     let client = (prop_oneof![Just(0u32), 1u32..9], any::<u8>());
     let to = (any::<bool>(), any::<u8>(), any::<u8>()).prop_map(|(six, a, b)| address(six, a, b));
     (client, to, prop::sample::select(NAMES.to_vec())).prop_map(|((device, n), to, name)| {
@@ -227,7 +227,7 @@ pub fn resolved() -> impl Strategy<Value = (ClientKey, IpAddr, &'static str)> {
     })
 }
 
-pub fn plan() -> impl Strategy<Value = Dataplane> {
+pub(crate) fn plan() -> impl Strategy<Value = Dataplane> {
     let header = (rank(), prop::bool::weighted(0.2), 0u32..3).prop_map(|(all, strict, sample_every)| {
         (if all > 8 { RANK_NONE } else { all }, strict, sample_every)
     });
@@ -296,7 +296,7 @@ pub fn plan() -> impl Strategy<Value = Dataplane> {
 }
 
 /// Returns one policy for everything, over these weighted legs.
-pub fn pool(legs: &[(u8, u32)]) -> Dataplane {
+pub(crate) fn pool(legs: &[(u8, u32)]) -> Dataplane {
     let choice = spread(legs);
     let mut plan = Dataplane {
         header: PlanValue { all: 0, ..PlanValue::default() },

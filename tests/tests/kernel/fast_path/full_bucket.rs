@@ -35,13 +35,13 @@ fn bucket(source: SocketAddr, destination: SocketAddr, protocol: u8, seed: u32) 
 }
 
 /// Returns the seed of the hashes of a gateway.
-pub fn seed(testbed: &Testbed) -> u32 {
+pub(super) fn seed(testbed: &Testbed) -> u32 {
     let live = testbed.programs.maps.live.get(0).expect("the live slot");
     testbed.programs.maps.plans.get(live).expect("a plan").seed
 }
 
 /// Returns packets of other flows of a host whose entries are in the bucket of the flow of a packet.
-pub fn others_in_bucket(packet: &Packet, host: (IpAddr, u8), count: usize, seed: u32) -> Vec<Packet> {
+pub(super) fn others_in_bucket(packet: &Packet, host: (IpAddr, u8), count: usize, seed: u32) -> Vec<Packet> {
     let wanted = bucket(packet.source, packet.destination, packet.protocol, seed);
     let to = packet.destination.ip();
     let ends = (4000..5000).flat_map(|to_port| (30_000..60_000).map(move |from_port| (from_port, to_port)));

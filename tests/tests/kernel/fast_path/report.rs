@@ -12,7 +12,7 @@ use super::testbed::Testbed;
 const EVENTS: usize = 10_000;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub(super) struct Report {
     pub reasons: BTreeMap<Reason, Counters>,
     pub devices: Vec<Counters>,
     pub policies: Vec<Counters>,
@@ -24,7 +24,7 @@ pub struct Report {
 
 impl Report {
     /// Reads the counters of some devices and policies, and all others.
-    pub fn read(testbed: &mut Testbed, devices: &[u32], policies: &[u32]) -> Report {
+    pub(super) fn read(testbed: &mut Testbed, devices: &[u32], policies: &[u32]) -> Report {
         let programs = &mut testbed.programs;
         // The gateways have other clocks and other interfaces. The guard drops multicast reports of the kernel itself.
         let samples = programs.drain_events(EVENTS).into_iter().filter(|event| !event.guard);

@@ -279,7 +279,7 @@ fn generated_sequences_leave_with_the_same_bytes() {
 
 /// Sends sequences through a gateway that is prepared so, and through one without the fast path. `counted` returns the
 /// packets there and back that took the tested path.
-pub fn compare_with(prepare: impl Fn(&mut Testbed), counted: impl Fn(&Testbed) -> [u64; 2]) {
+pub(super) fn compare_with(prepare: impl Fn(&mut Testbed), counted: impl Fn(&Testbed) -> [u64; 2]) {
     netns::require_root().expect("root");
     let seed: [u8; 32] = match std::env::var("FAST_PATH_SEED") {
         Ok(text) => std::array::from_fn(|i| text.as_bytes().get(i).copied().unwrap_or(0)),

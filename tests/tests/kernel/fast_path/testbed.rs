@@ -28,7 +28,7 @@ const SOON: Duration = Duration::from_secs(10);
 /// Destination port of the packets that end a part of a sequence.
 pub(super) const MARKER: u16 = 9;
 
-pub struct Testbed {
+pub(super) struct Testbed {
     // Field order is drop order.
     pub programs: Programs,
     pub(super) lan_side: Side,
@@ -89,7 +89,7 @@ impl Side {
 }
 
 impl Testbed {
-    pub fn build() -> Testbed {
+    pub(super) fn build() -> Testbed {
         let prefix = Prefix::unique().expect("a prefix");
         let pins = Pins(prefix.pin_directory());
         let make = |name: &str| Namespace::create(&prefix, name).expect("a namespace");
@@ -180,26 +180,26 @@ impl Testbed {
         testbed
     }
 
-    pub fn fast_path(&self) -> FastPath {
+    pub(super) fn fast_path(&self) -> FastPath {
         self.programs.fast_path.clone()
     }
 
-    pub fn links(&self) -> BTreeMap<u32, FastLink> {
+    pub(super) fn links(&self) -> BTreeMap<u32, FastLink> {
         let link = |mtu| FastLink { mtu, ethernet: 1 };
         [(self.lan, link(1500)), (self.wan, link(WAN_MTU))].into()
     }
 
-    pub fn turn_on(&self) {
+    pub(super) fn turn_on(&self) {
         self.fast_path().set(Some(&self.links())).expect("on");
     }
 
     /// Renews the lease, as the daemon does each second.
-    pub fn renew(&self) {
+    pub(super) fn renew(&self) {
         self.fast_path().renew().expect("renewed");
     }
 
     /// Attaches XDP to both interfaces, whose peers then accept redirected frames.
-    pub fn use_xdp(&mut self) {
+    pub(super) fn use_xdp(&mut self) {
         let [host, internet] = &self.namespaces;
         self.peers = [(host, "host0"), (internet, "net0")]
             .map(|(namespace, interface)| XdpPeer::attach(namespace, interface).expect("a peer"))
@@ -216,11 +216,11 @@ impl Testbed {
     }
 
     /// Keeps a peer that accepts redirected frames.
-    pub fn keep(&mut self, peer: XdpPeer) {
+    pub(super) fn keep(&mut self, peer: XdpPeer) {
         self.peers.push(peer);
     }
 
-    pub fn xdp_links(&self) -> BTreeMap<u32, XdpLink> {
+    pub(super) fn xdp_links(&self) -> BTreeMap<u32, XdpLink> {
         let link = |mac, side: XdpSide| XdpLink {
             mac: Mac::new(mac),
             side: side as u16,
@@ -231,20 +231,20 @@ impl Testbed {
     }
 
     /// Loads the programs as the next run of the daemon does.
-    pub fn load_again(&self) -> Programs {
+    pub(super) fn load_again(&self) -> Programs {
         self.gateway.within(|| Programs::load(&self.pins.0)).expect("the programs load")
     }
 
-    pub fn counted_by_xdp(&self, counter: XdpCounter) -> u64 {
+    pub(super) fn counted_by_xdp(&self, counter: XdpCounter) -> u64 {
         self.programs.xdp.counters().expect("statistics")[&counter].packets
     }
 
-    pub fn counted(&self, counter: FastCounter) -> u64 {
+    pub(super) fn counted(&self, counter: FastCounter) -> u64 {
         self.fast_path().stats().expect("statistics").counters[&counter].packets
     }
 
     /// Sets the MAC address of the next hop.
-    pub fn set_next_hop(&self, last: u8) {
+    pub(super) fn set_next_hop(&self, last: u8) {
         let mac = text(mac(last));
         self.gateway
             .ip(&format!(
@@ -255,7 +255,7 @@ impl Testbed {
     }
 
     /// Sets the MAC address of a host of the LAN.
-    pub fn set_host(&self, host: u8, last: u8) {
+    pub(super) fn set_host(&self, host: u8, last: u8) {
         let mac = text(mac(last));
         self.gateway
             .ip(&format!(
@@ -267,7 +267,7 @@ impl Testbed {
     }
 
     /// Activates a plan of a new generation, with the same verdicts.
-    pub fn swap(&mut self) {
+    pub(super) fn swap(&mut self) {
         self.change_plan(|plan| {
             if plan.vlans.remove(&UNUSED_VLAN).is_none() {
                 plan.vlans.insert(UNUSED_VLAN, 0);
@@ -276,28 +276,28 @@ impl Testbed {
     }
 
     /// Activates a changed plan.
-    pub fn change_plan(&mut self, change: impl FnOnce(&mut Dataplane)) {
+    pub(super) fn change_plan(&mut self, change: impl FnOnce(&mut Dataplane)) {
         change(&mut self.plan);
         let plan = self.plan.clone();
         assert!(self.programs.apply(&plan).expect("a plan").changed);
     }
 
-    pub fn send_from_lan(&self, packet: &Packet) {
+    pub(super) fn send_from_lan(&self, packet: &Packet) {
         self.send_frame_from_lan(&packet.frame());
     }
 
-    pub fn send_frame_from_lan(&self, frame: &[u8]) {
+    pub(super) fn send_frame_from_lan(&self, frame: &[u8]) {
         self.lan_side.sender.send(frame).expect("sent");
     }
 
-    pub fn send_from_wan(&self, packet: &Packet) {
+    pub(super) fn send_from_wan(&self, packet: &Packet) {
         // The link refuses packets that are longer than its MTU.
         let sent = self.wan_side.sender.send(&packet.frame());
         assert!(sent.is_ok() || packet.payload.len() + 60 > usize::from(WAN_MTU), "{sent:?}");
     }
 
     /// Returns the frames that left to the LAN and to the uplink since the last call.
-    pub fn received(&mut self) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
+    pub(super) fn received(&mut self) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
         self.markers += 1;
         self.renew();
         let there = Packet::marker(self.markers, MARKER);

@@ -25,16 +25,16 @@ const SECOND: u64 = 1_000_000_000;
 const QUERY: &[u8] = b"\x01\0\0\x01\0\0\0\0\0\0\x03www\x07example\0\0\x01\0\x01";
 const ANSWER: &[u8] =
     b"\x81\x80\0\x01\0\x01\0\0\0\0\x03www\x07example\0\0\x01\0\x01\xc0\x0c\0\x01\0\x01\0\0\x0e\x10\0\x04\xc6\x12\0\x01";
-pub const HOSTS: [(&str, &str); 2] = [("192.168.77.2", "192.168.77.1"), ("fd77::2", "fd77::1")];
+pub(super) const HOSTS: [(&str, &str); 2] = [("192.168.77.2", "192.168.77.1"), ("fd77::2", "fd77::1")];
 
-pub struct DnsTestbed {
+pub(super) struct DnsTestbed {
     pub testbed: Testbed,
     pub cache: KernelDnsCache,
 }
 
 impl DnsTestbed {
     /// A gateway that has cached the answer for the hosts.
-    pub fn build(with_xdp: Option<XdpAnswers>) -> DnsTestbed {
+    pub(super) fn build(with_xdp: Option<XdpAnswers>) -> DnsTestbed {
         let mut testbed = Testbed::build();
         testbed.change_plan(|plan| {
             for (_, server) in HOSTS {
@@ -72,7 +72,7 @@ impl DnsTestbed {
     }
 
     /// Sends a frame from the LAN and returns the answers. Without a resolver, the kernel sends an ICMP error instead.
-    pub fn send(&mut self, packet: &Packet) -> Vec<Shown> {
+    pub(super) fn send(&mut self, packet: &Packet) -> Vec<Shown> {
         // On a slow machine the lease ends while another gateway is built.
         self.testbed.renew();
         self.testbed.send_from_lan(packet);
@@ -82,7 +82,7 @@ impl DnsTestbed {
     }
 
     /// Sends a query over IPv4 without its checksum. The driver answers it without one.
-    pub fn assert_answered_without_checksum(&mut self, packet: &Packet) {
+    pub(super) fn assert_answered_without_checksum(&mut self, packet: &Packet) {
         let mut frame = packet.frame();
         frame[40..42].fill(0);
         let before = self.answered();
@@ -92,7 +92,7 @@ impl DnsTestbed {
         assert_eq!((self.answered(), &answer[40..42]), (before + 1, &[0, 0][..]));
     }
 
-    pub fn answered(&self) -> u64 {
+    pub(super) fn answered(&self) -> u64 {
         self.testbed.counted_by_xdp(XdpCounter::Answered)
     }
 

@@ -10,14 +10,14 @@ use gateway_tests::netns::{Namespace, Prefix};
 use gateway_tests::wait::wait_for;
 use tokio::runtime::Runtime;
 
-pub const DEVICE: &str = "wg0";
-pub const OUTER_PORT: u16 = 51820;
-pub const TIMEOUT: Duration = Duration::from_secs(20);
+pub(crate) const DEVICE: &str = "wg0";
+pub(crate) const OUTER_PORT: u16 = 51820;
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 /// Receive timeout of a socket for packets that may not arrive.
 const BLINK: Duration = Duration::from_millis(200);
 
 /// One host with its engine.
-pub struct Testbed {
+pub(crate) struct Testbed {
     number: u8,
     pub keys: KeyPair,
     wireguard: WireGuard,
@@ -25,19 +25,19 @@ pub struct Testbed {
     pub namespace: Namespace,
 }
 
-pub struct Pair {
+pub(crate) struct Pair {
     pub a: Testbed,
     pub b: Testbed,
 }
 
 impl Pair {
     /// Returns two hosts with a link between them, without a tunnel.
-    pub fn unconnected(outer_ipv6: bool) -> Self {
+    pub(crate) fn unconnected(outer_ipv6: bool) -> Self {
         Self::between([Engine::Userspace; 2], outer_ipv6)
     }
 
     /// Returns two hosts with the engines of A and B, without a tunnel.
-    pub fn between(engines: [Engine; 2], outer_ipv6: bool) -> Self {
+    pub(crate) fn between(engines: [Engine; 2], outer_ipv6: bool) -> Self {
         let prefix = Prefix::unique().expect("root");
         let (a, b) = (Testbed::new(&prefix, 1, engines[0]), Testbed::new(&prefix, 2, engines[1]));
         a.namespace
@@ -55,11 +55,11 @@ impl Pair {
     }
 
     /// Returns two hosts with a tunnel, addressed and up.
-    pub fn connected(outer_ipv6: bool) -> Self {
+    pub(crate) fn connected(outer_ipv6: bool) -> Self {
         Self::unconnected(outer_ipv6).connect(outer_ipv6)
     }
 
-    pub fn connect(self, outer_ipv6: bool) -> Self {
+    pub(crate) fn connect(self, outer_ipv6: bool) -> Self {
         self.a.apply(&self.a.config(&self.b.keys, self.b.outer(outer_ipv6)));
         self.b.apply(&self.b.config(&self.a.keys, self.a.outer(outer_ipv6)));
         self.address();
@@ -67,15 +67,15 @@ impl Pair {
     }
 
     /// Returns the configuration of A towards B over IPv4.
-    pub fn a_config(&self) -> DeviceConfig {
+    pub(crate) fn a_config(&self) -> DeviceConfig {
         self.a.config(&self.b.keys, self.b.outer(false))
     }
 
-    pub fn b_config(&self) -> DeviceConfig {
+    pub(crate) fn b_config(&self) -> DeviceConfig {
         self.b.config(&self.a.keys, self.a.outer(false))
     }
 
-    pub fn address(&self) {
+    pub(crate) fn address(&self) {
         self.a.address();
         self.b.address();
     }
@@ -83,7 +83,7 @@ impl Pair {
 
 impl Testbed {
     /// Returns a host without a link.
-    pub fn lone() -> Self {
+    pub(crate) fn lone() -> Self {
         Self::new(&Prefix::unique().expect("root"), 1, Engine::Userspace)
     }
 
@@ -102,18 +102,18 @@ impl Testbed {
         Self { number, keys: generate_keypair().expect("random"), wireguard, runtime, namespace }
     }
 
-    pub fn outer(&self, ipv6: bool) -> SocketAddr {
+    pub(crate) fn outer(&self, ipv6: bool) -> SocketAddr {
         let text =
             if ipv6 { format!("2001:db8::{}", self.number) } else { format!("192.0.2.{}", self.number) };
         SocketAddr::new(text.parse().expect("an address"), OUTER_PORT)
     }
 
-    pub fn inner(&self, ipv6: bool) -> IpAddr {
+    pub(crate) fn inner(&self, ipv6: bool) -> IpAddr {
         let text = if ipv6 { format!("fd09::{}", self.number) } else { format!("10.9.0.{}", self.number) };
         text.parse().expect("an address")
     }
 
-    pub fn config(&self, other: &KeyPair, endpoint: SocketAddr) -> DeviceConfig {
+    pub(crate) fn config(&self, other: &KeyPair, endpoint: SocketAddr) -> DeviceConfig {
         let other_number = 3 - self.number;
         let net = |text: String| text.parse().expect("a network");
         DeviceConfig {
@@ -136,7 +136,7 @@ impl Testbed {
     }
 
     /// Assigns the addresses and sets the device up, as the link module would.
-    pub fn address(&self) {
+    pub(crate) fn address(&self) {
         let lines = format!(
             "address add {}/24 dev {DEVICE}\naddress add {}/64 dev {DEVICE}\nlink set {DEVICE} up",
             self.inner(false),
@@ -145,55 +145,55 @@ impl Testbed {
         self.namespace.ip(&lines).expect("ip");
     }
 
-    pub fn block_on<T: Send>(&self, future: impl Future<Output = T> + Send) -> T {
+    pub(crate) fn block_on<T: Send>(&self, future: impl Future<Output = T> + Send) -> T {
         self.namespace.within(|| self.runtime.block_on(future))
     }
 
-    pub fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+    pub(crate) fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         self.namespace.within(work)
     }
 
-    pub fn try_apply(&self, config: &DeviceConfig) -> Result<(), Error> {
+    pub(crate) fn try_apply(&self, config: &DeviceConfig) -> Result<(), Error> {
         self.block_on(self.wireguard.apply(config))
     }
 
-    pub fn apply(&self, config: &DeviceConfig) {
+    pub(crate) fn apply(&self, config: &DeviceConfig) {
         self.try_apply(config).expect("the device");
     }
 
-    pub fn try_remove(&self) -> Result<(), Error> {
+    pub(crate) fn try_remove(&self) -> Result<(), Error> {
         self.block_on(self.wireguard.remove(DEVICE))
     }
 
-    pub fn remove(&self) {
+    pub(crate) fn remove(&self) {
         self.try_remove().expect("removed");
     }
 
-    pub fn status(&self) -> Option<DeviceStatus> {
+    pub(crate) fn status(&self) -> Option<DeviceStatus> {
         self.block_on(self.wireguard.status(DEVICE)).expect("a status")
     }
 
-    pub fn drops(&self) -> Drops {
+    pub(crate) fn drops(&self) -> Drops {
         self.block_on(self.wireguard.drops(DEVICE)).expect("a device")
     }
 
-    pub fn list(&self) -> Vec<String> {
+    pub(crate) fn list(&self) -> Vec<String> {
         self.block_on(self.wireguard.list()).expect("a list")
     }
 
-    pub fn has_link(&self, name: &str) -> bool {
+    pub(crate) fn has_link(&self, name: &str) -> bool {
         self.namespace.run("ip", &["link", "show", name]).is_ok()
     }
 
     /// Returns a socket in this namespace with a short timeout.
-    pub fn udp(&self, address: SocketAddr) -> UdpSocket {
+    pub(crate) fn udp(&self, address: SocketAddr) -> UdpSocket {
         let socket = self.within(|| UdpSocket::bind(address).expect("bind"));
         socket.set_read_timeout(Some(BLINK)).expect("a timeout");
         socket
     }
 
     /// Sends until an answer arrives, as the first packets may wait for the handshake.
-    pub fn echoes(&self, to: &Testbed, ipv6: bool) -> bool {
+    pub(crate) fn echoes(&self, to: &Testbed, ipv6: bool) -> bool {
         let server = to.udp(SocketAddr::new(to.inner(ipv6), 0));
         let client = self.udp(SocketAddr::new(self.inner(ipv6), 0));
         let address = server.local_addr().expect("an address");
@@ -209,7 +209,7 @@ impl Testbed {
     }
 
     /// Simulates a new process on the same host: a new client of the engine without state.
-    pub fn restart(&mut self) {
+    pub(crate) fn restart(&mut self) {
         let Self { runtime, namespace, wireguard, .. } = self;
         let engine = wireguard.engine();
         *wireguard =

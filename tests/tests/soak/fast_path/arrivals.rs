@@ -23,7 +23,7 @@ const BUFFER: usize = 32 << 20;
 
 /// A packet that arrived, without what the kernel chooses at random.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Record {
+pub(super) struct Record {
     end: End,
     bytes: Vec<u8>,
 }
@@ -37,7 +37,7 @@ impl fmt::Display for Record {
 
 /// Packets that have arrived, and those that may.
 #[derive(Default)]
-pub struct Arrivals {
+pub(super) struct Arrivals {
     sockets: BTreeMap<End, Socket>,
     /// Packets that arrived since the last comparison, and their counts.
     pub records: BTreeMap<Record, usize>,
@@ -59,12 +59,12 @@ pub struct Arrivals {
 
 impl Arrivals {
     /// Opens an end. It replaces the former one, whose interface may be gone.
-    pub fn open(&mut self, end: End, namespace: &Namespace, interface: &str) {
+    pub(super) fn open(&mut self, end: End, namespace: &Namespace, interface: &str) {
         self.sockets.insert(end, listen(namespace, interface));
     }
 
     /// Begins another state: packets of the former one may arrive late, in one network only.
-    pub fn begin_state(&mut self) {
+    pub(super) fn begin_state(&mut self) {
         self.receive();
         self.sent.clear();
         self.arrived.clear();
@@ -73,22 +73,22 @@ impl Arrivals {
         self.records.clear();
     }
 
-    pub fn expect(&mut self, packets: &[Planned]) {
+    pub(super) fn expect(&mut self, packets: &[Planned]) {
         self.arrived.clear();
         self.sent.extend(packets.iter().map(|planned| (planned.number, planned.flow)));
     }
 
     /// Number of the packets of the last [`expect`](Self::expect) that arrived anywhere, or were answered.
-    pub fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.arrived.len()
     }
 
-    pub fn sockets(&self) -> impl Iterator<Item = &Socket> {
+    pub(super) fn sockets(&self) -> impl Iterator<Item = &Socket> {
         self.sockets.values()
     }
 
     /// Reads what has arrived at all ends.
-    pub fn receive(&mut self) {
+    pub(super) fn receive(&mut self) {
         for end in End::ALL {
             while let Some(frame) = self.sockets.get(&end).and_then(read) {
                 self.record(end, frame);
@@ -97,7 +97,7 @@ impl Arrivals {
     }
 
     /// Sets the ends at which packets of a host may arrive. What has arrived belongs to the former state.
-    pub fn allow(&mut self, host: u8, ends: &[End]) {
+    pub(super) fn allow(&mut self, host: u8, ends: &[End]) {
         self.receive();
         self.allowed.insert(host, ends.iter().copied().collect());
     }

@@ -11,14 +11,14 @@ use super::gateway::{Gateway, SOON};
 use super::hosts::{KNOWN, text};
 
 /// Changes a policy and applies everything.
-pub fn change_policy(gateway: &Gateway, name: &str, change: impl Fn(&mut Value)) {
+pub(super) fn change_policy(gateway: &Gateway, name: &str, change: impl Fn(&mut Value)) {
     let id = &gateway.policies[name];
     let mut policy = gateway.api().get(&format!("/routing/policies/{id}")).expect("the policy");
     change(&mut policy);
     gateway.testbed.replace_policy(id, &policy).expect("applied");
 }
 
-pub fn restore_policy(gateway: &Gateway, name: &str, priority: u32, host: u8) {
+pub(super) fn restore_policy(gateway: &Gateway, name: &str, priority: u32, host: u8) {
     let policy = gateway.policy(name, priority, host);
     gateway.testbed.replace_policy(&gateway.policies[name], &policy).expect("applied");
 }
@@ -31,31 +31,31 @@ fn find(gateway: &Gateway, collection: &str, name: &str) -> (String, Value) {
     (format!("{collection}/{}", object["id"].as_str().expect("an id")), object)
 }
 
-pub fn delete_named(gateway: &Gateway, collection: &str, name: &str) {
+pub(super) fn delete_named(gateway: &Gateway, collection: &str, name: &str) {
     let (path, _) = find(gateway, collection, name);
     gateway.api().delete(&format!("{path}?force=true")).expect("deleted");
 }
 
-pub fn change_tunnel(gateway: &Gateway, name: &str, change: impl Fn(&mut Value)) {
+pub(super) fn change_tunnel(gateway: &Gateway, name: &str, change: impl Fn(&mut Value)) {
     let (path, mut tunnel) = find(gateway, "/tunnels", name);
     change(&mut tunnel);
     gateway.api().put(&path, &tunnel).expect("stored");
 }
 
-pub fn set_device(gateway: &Gateway, host: u8, field: &str, value: Value) {
+pub(super) fn set_device(gateway: &Gateway, host: u8, field: &str, value: Value) {
     let path = format!("/devices/{}", gateway.devices[&host]);
     let mut device = gateway.api().get(&path).expect("the device");
     device[field] = value;
     gateway.api().put(&path, &device).expect("stored");
 }
 
-pub fn set_host_mac(gateway: &mut Gateway, mac: [u8; 6]) {
+pub(super) fn set_host_mac(gateway: &mut Gateway, mac: [u8; 6]) {
     gateway.macs.insert(KNOWN, mac);
     gateway.change_kernel("neighbour", |_| gateway.set_neighbours());
     set_device(gateway, KNOWN, "mac", json!(text(mac)));
 }
 
-pub fn set_next_hop(gateway: &mut Gateway, mac: [u8; 6]) {
+pub(super) fn set_next_hop(gateway: &mut Gateway, mac: [u8; 6]) {
     let text = text(mac);
     let internet = &gateway.testbed.network.internet;
     gateway.change_kernel("neighbour", |kernel| {
@@ -70,14 +70,14 @@ pub fn set_next_hop(gateway: &mut Gateway, mac: [u8; 6]) {
     gateway.next_hop = mac;
 }
 
-pub fn except(gateway: &Gateway, kind: &str, host: u8) {
+pub(super) fn except(gateway: &Gateway, kind: &str, host: u8) {
     let exception =
         json!({"type": kind, "device_id": gateway.devices[&host], "reason": "test", "allow_direct": true});
     gateway.api().post("/exceptions", &exception).expect("an exception");
 }
 
 /// Revokes all exceptions.
-pub fn revoke(gateway: &Gateway) {
+pub(super) fn revoke(gateway: &Gateway) {
     let exceptions = gateway.api().get("/exceptions").expect("exceptions");
     for exception in exceptions.as_array().expect("a list").iter().filter(|one| one["status"] == "active") {
         let id = exception["id"].as_str().expect("an id");
@@ -86,7 +86,7 @@ pub fn revoke(gateway: &Gateway) {
 }
 
 /// Switches the fast path of the gateway that has it.
-pub fn switch(gateway: &mut Gateway, is_on: bool) {
+pub(super) fn switch(gateway: &mut Gateway, is_on: bool) {
     if gateway.is_fast {
         let value = if is_on { "on" } else { "off" };
         gateway.api().put("/settings/dataplane.fast_path", &json!({"value": value})).expect("set");
@@ -95,7 +95,7 @@ pub fn switch(gateway: &mut Gateway, is_on: bool) {
 }
 
 /// Renews the lease of the DHCP client.
-pub fn renew_lease(gateway: &Gateway) {
+pub(super) fn renew_lease(gateway: &Gateway) {
     let before = gateway.dhcp.acknowledged();
     gateway.api().act("/interfaces/eth4/dhcp/renew").expect("asked");
     wait_for(SOON, "a renewal", || gateway.dhcp.acknowledged() > before).expect("renewed");
@@ -103,7 +103,7 @@ pub fn renew_lease(gateway: &Gateway) {
 
 /// Replaces the address of the uplink, and waits until conntrack has forgotten the flows of the former one. A work item of
 /// the kernel does that, late on a busy machine; until then, these flows keep it.
-pub fn replace_address(gateway: &Gateway, [old, new]: [&str; 2]) {
+pub(super) fn replace_address(gateway: &Gateway, [old, new]: [&str; 2]) {
     gateway.change_kernel("address", |kernel| {
         kernel
             .ip(&format!(
@@ -122,7 +122,7 @@ pub fn replace_address(gateway: &Gateway, [old, new]: [&str; 2]) {
 }
 
 /// Deletes the entries of conntrack of a family, or all, as `conntrack -F` does.
-pub fn flush_conntrack(namespace: &Namespace, family: u8) {
+pub(super) fn flush_conntrack(namespace: &Namespace, family: u8) {
     /// IPCTNL_MSG_CT_DELETE of the subsystem NFNL_SUBSYS_CTNETLINK (linux/netfilter/nfnetlink_conntrack.h).
     const DELETE: u16 = 1 << 8 | 2;
     const REQUEST: u16 = 1;

@@ -13,7 +13,7 @@ use super::hosts::{self, BOUND, End, FAILOVER, FREE, KNOWN, destination};
 use super::traffic::Traffic;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub(super) enum Fault {
     /// A new plan without an effect on the hosts.
     Swap,
     /// Ten plans that move a host between the tunnels.
@@ -64,7 +64,7 @@ pub enum Fault {
 const NEW_MAC: [u8; 6] = [2, 0, 0, 0x11, 0x30, 0x77];
 
 impl Fault {
-    pub const ALL: [Fault; 38] = [
+    pub(super) const ALL: [Fault; 38] = [
         Fault::Swap,
         Fault::SwapBurst,
         Fault::OtherTunnel,
@@ -106,7 +106,7 @@ impl Fault {
     ];
 
     /// Returns which tunnels work in the settled state that the fault leads to.
-    pub fn tunnels(self) -> [bool; 2] {
+    pub(super) fn tunnels(self) -> [bool; 2] {
         match self {
             Fault::UplinkDown => [false; 2],
             Fault::ExitKilled | Fault::TunnelDown | Fault::TunnelDisabled | Fault::TunnelDeleted => {
@@ -116,7 +116,7 @@ impl Fault {
         }
     }
 
-    pub fn inject(self, gateway: &mut Gateway) {
+    pub(super) fn inject(self, gateway: &mut Gateway) {
         let target = destination(false, false).ip();
         let route = |change: &str| {
             gateway.change_kernel("route", |kernel| kernel.ip(&format!("route {change}")).expect("a route"));
@@ -237,7 +237,7 @@ impl Fault {
         gateway.settle(self.tunnels());
     }
 
-    pub fn repair(self, gateway: &mut Gateway) {
+    pub(super) fn repair(self, gateway: &mut Gateway) {
         let target = destination(false, false).ip();
         let route = |change: &str| {
             gateway.change_kernel("route", |kernel| kernel.ip(&format!("route {change}")).expect("a route"));

@@ -22,24 +22,24 @@ use super::hosts::{
 };
 use super::traffic::{self, Planned};
 
-pub const SOON: Duration = Duration::from_secs(60);
+pub(super) const SOON: Duration = Duration::from_secs(60);
 const GATEWAY_LAN: [u8; 6] = [2, 0, 0, 0x10, 0, 1];
 const GATEWAY_SEGMENT: [u8; 6] = [2, 0, 0, 0x20, 0, 1];
 const GATEWAY_UPLINK: [u8; 6] = [2, 0, 0, 0x11, 0x30, 2];
-pub const NEXT_HOP: [u8; 6] = [2, 0, 0, 0x11, 0x30, 1];
+pub(super) const NEXT_HOP: [u8; 6] = [2, 0, 0, 0x11, 0x30, 1];
 /// Names of the tunnels to exit A and exit B.
-pub const TUNNELS: [&str; 2] = ["wg-a", "wg-b"];
+pub(super) const TUNNELS: [&str; 2] = ["wg-a", "wg-b"];
 /// Time without another change of the kernel after which the daemon has read all of them.
 const QUIET: Duration = Duration::from_millis(30);
 
 /// Plan in force, and whether each tunnel works.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlanState {
+pub(super) struct PlanState {
     generation: u64,
     pub tunnels: [bool; 2],
 }
 
-pub struct Gateway {
+pub(super) struct Gateway {
     /// Its fast path is on, unless a fault turns it off.
     pub is_fast: bool,
     pub fast_path_is_on: bool,
@@ -60,7 +60,7 @@ pub struct Gateway {
 
 impl Gateway {
     /// Builds a network with a daemon whose fast path is on or off.
-    pub fn build(is_fast: bool) -> Gateway {
+    pub(super) fn build(is_fast: bool) -> Gateway {
         let mut testbed = Testbed::prepare().expect("a network");
         let segment = testbed.network.add_segment().expect("a second network of the LAN");
         prepare(&testbed);
@@ -138,7 +138,7 @@ impl Gateway {
     }
 
     /// Creates a tunnel and waits until it works.
-    pub fn create_tunnel(&self, name: &str) {
+    pub(super) fn create_tunnel(&self, name: &str) {
         let network = &self.testbed.network;
         let exit = if name == TUNNELS[0] { &network.exit_a } else { &network.exit_b };
         let mut tunnel = exit.tunnel(name);
@@ -150,24 +150,24 @@ impl Gateway {
     }
 
     /// Returns the policy of a host as it is at first.
-    pub fn policy(&self, name: &str, priority: u32, host: u8) -> Value {
+    pub(super) fn policy(&self, name: &str, priority: u32, host: u8) -> Value {
         let tunnels = if host == FAILOVER { &TUNNELS[..] } else { &TUNNELS[..1] };
         let mut object = policy(name, priority, ("device", &self.devices[&host]), tunnels);
         object["hop_mode"] = json!("failover");
         object
     }
 
-    pub fn api(&self) -> &Api {
+    pub(super) fn api(&self) -> &Api {
         self.testbed.api()
     }
 
     /// Returns the namespace of the gateway.
-    pub fn namespace(&self) -> &Namespace {
+    pub(super) fn namespace(&self) -> &Namespace {
         &self.testbed.network.gateway
     }
 
     /// Returns the plan in force, or `None` without a daemon.
-    pub fn plan_state(&self) -> Option<PlanState> {
+    pub(super) fn plan_state(&self) -> Option<PlanState> {
         self.testbed.daemon.pid()?;
         Some(wait_ok(SOON, "the plan in force", || self.read_plan_state()).expect("a plan"))
     }
@@ -183,7 +183,7 @@ impl Gateway {
     }
 
     /// Waits until the tunnels are as expected, and plan and kernel agree.
-    pub fn settle(&self, tunnels: [bool; 2]) {
+    pub(super) fn settle(&self, tunnels: [bool; 2]) {
         if self.testbed.daemon.pid().is_none() {
             return;
         }
@@ -202,7 +202,7 @@ impl Gateway {
     }
 
     /// Waits until both next hops of the uplink answer.
-    pub fn wait_for_uplink(&self) {
+    pub(super) fn wait_for_uplink(&self) {
         for next_hop in ["203.0.113.1", "2001:db8:113::1"] {
             wait_ok(SOON, "the uplink to work", || {
                 self.namespace().run("ping", &["-c", "1", "-W", "1", next_hop]).map(drop)
@@ -212,7 +212,7 @@ impl Gateway {
     }
 
     /// Changes the kernel by other means than the daemon, and waits until the fast path has followed.
-    pub fn change_kernel(&self, cause: &str, work: impl FnOnce(&Namespace)) {
+    pub(super) fn change_kernel(&self, cause: &str, work: impl FnOnce(&Namespace)) {
         let before = self.epoch_changes(cause);
         work(self.namespace());
         if !self.fast_path_is_on || self.testbed.daemon.pid().is_none() {
@@ -233,7 +233,7 @@ impl Gateway {
     }
 
     /// Opens the ends behind the exits, whose interfaces end with their process.
-    pub fn open_exits(&mut self) {
+    pub(super) fn open_exits(&mut self) {
         let network = &self.testbed.network;
         for (end, exit) in [(End::ExitA, &network.exit_a), (End::ExitB, &network.exit_b)] {
             self.arrivals.open(end, &exit.namespace, exit.interface());
@@ -242,7 +242,7 @@ impl Gateway {
     }
 
     /// Sets the MAC addresses of the hosts, which are not there to answer.
-    pub fn set_neighbours(&self) {
+    pub(super) fn set_neighbours(&self) {
         let mut lines = String::new();
         for ipv6 in [false, true] {
             for (host, mac) in &self.macs {
@@ -256,12 +256,12 @@ impl Gateway {
     }
 
     /// Reports whether a reply of this flow would find its way: a packet of it has arrived in this state.
-    pub fn has_return(&self, flow: &Flow) -> bool {
+    pub(super) fn has_return(&self, flow: &Flow) -> bool {
         self.arrivals.returns.contains_key(flow)
     }
 
     /// Sends packets of hosts, and replies of the remote ends to where their flows came from.
-    pub fn send(&self, packets: &[Planned]) {
+    pub(super) fn send(&self, packets: &[Planned]) {
         for planned in packets {
             let (end, frame) = if planned.is_reply {
                 let Some((end, translated)) = self.arrivals.returns.get(&planned.flow) else { continue };
@@ -281,12 +281,12 @@ impl Gateway {
     }
 
     /// Sets the zero of the counters.
-    pub fn start_counting(&mut self) {
+    pub(super) fn start_counting(&mut self) {
         self.counted_before = self.read_counters();
     }
 
     /// Returns packets and bytes of the compared hosts since the zero, by policy, and those without a policy.
-    pub fn counters(&self) -> BTreeMap<String, [u64; 2]> {
+    pub(super) fn counters(&self) -> BTreeMap<String, [u64; 2]> {
         let mut counters = self.read_counters();
         for (name, [packets, bytes]) in &mut counters {
             let before = self.counted_before.get(name).copied().unwrap_or_default();
@@ -312,7 +312,7 @@ impl Gateway {
     }
 
     /// Describes what the kernel and the programs do, for a difference that is not understood yet.
-    pub fn description(&self) -> String {
+    pub(super) fn description(&self) -> String {
         let kernel = |arguments: &[&str]| {
             self.namespace().run("ip", arguments).unwrap_or_else(|error| format!("{error:#}"))
         };
@@ -330,7 +330,7 @@ impl Gateway {
     }
 
     /// Returns the packets there and back that passed the IP stack by since the start of the daemon. The load has no replies.
-    pub fn fast_packets(&self) -> [u64; 2] {
+    pub(super) fn fast_packets(&self) -> [u64; 2] {
         let status = self.api().get("/status").expect("the status");
         let number = |name: &str| status["fast_path"][name].as_u64().expect("a number");
         [number("forwarded_packets"), number("replied_packets")]

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// End of the network at which packets arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum End {
+pub(super) enum End {
     Lan,
     /// Second network of the LAN.
     Segment,
@@ -14,38 +14,38 @@ pub enum End {
 }
 
 impl End {
-    pub const ALL: [End; 5] = [End::Lan, End::Segment, End::Uplink, End::ExitA, End::ExitB];
+    pub(super) const ALL: [End; 5] = [End::Lan, End::Segment, End::Uplink, End::ExitA, End::ExitB];
 
     /// Reports whether sources are translated on the way to it.
-    pub fn is_translated(self) -> bool {
+    pub(super) fn is_translated(self) -> bool {
         matches!(self, End::Uplink | End::ExitA | End::ExitB)
     }
 }
 
 /// Host without a device record and a policy: it uses the uplink.
-pub const FREE: u8 = 0;
+pub(super) const FREE: u8 = 0;
 /// Host with a device record and no policy.
-pub const KNOWN: u8 = 1;
+pub(super) const KNOWN: u8 = 1;
 /// Host with a policy: tunnel to exit A, fail-closed.
-pub const BOUND: u8 = 2;
+pub(super) const BOUND: u8 = 2;
 /// Host with a policy: tunnel to exit A, or else to exit B.
-pub const FAILOVER: u8 = 3;
+pub(super) const FAILOVER: u8 = 3;
 /// Hosts whose packets are compared.
-pub const COMPARED: u8 = 4;
+pub(super) const COMPARED: u8 = 4;
 /// Host that sends all the time, also during changes. Its policy is that of [`BOUND`].
-pub const LOAD: u8 = 4;
-pub const HOSTS: u8 = 5;
+pub(super) const LOAD: u8 = 4;
+pub(super) const HOSTS: u8 = 5;
 
 /// MAC addresses of hosts that send with the addresses of others: one that has no record and no address, and [`FREE`]. The
 /// policy of their packets is that of the address.
-pub const CLAIMANTS: [[u8; 6]; 2] = [[2, 0, 0, 0x10, 9, 9], [2, 0, 0, 0x10, 1, FREE]];
+pub(super) const CLAIMANTS: [[u8; 6]; 2] = [[2, 0, 0, 0x10, 9, 9], [2, 0, 0, 0x10, 1, FREE]];
 
 /// MAC address of the host of the second network to which hosts of the first send.
-pub const SEGMENT_MAC: [u8; 6] = [2, 0, 0, 0x20, 0, 0x77];
+pub(super) const SEGMENT_MAC: [u8; 6] = [2, 0, 0, 0x20, 0, 0x77];
 const PORT: u16 = 4433;
 
 /// Returns the address of a host.
-pub fn address(host: u8, ipv6: bool) -> IpAddr {
+pub(super) fn address(host: u8, ipv6: bool) -> IpAddr {
     if ipv6 {
         Ipv6Addr::new(0xfd00, 0x10, 0, 0, 0, 0, 0, 0x100 + u16::from(host)).into()
     } else {
@@ -53,17 +53,17 @@ pub fn address(host: u8, ipv6: bool) -> IpAddr {
     }
 }
 
-pub fn mac(host: u8) -> [u8; 6] {
+pub(super) fn mac(host: u8) -> [u8; 6] {
     [2, 0, 0, 0x10, 1, host]
 }
 
-pub fn text(mac: [u8; 6]) -> String {
+pub(super) fn text(mac: [u8; 6]) -> String {
     mac.map(|byte| format!("{byte:02x}")).join(":")
 }
 
 /// Destination of the compared packets: in networks of the internet that no other traffic uses, or in the second network
 /// of the LAN.
-pub fn destination(ipv6: bool, is_local: bool) -> SocketAddr {
+pub(super) fn destination(ipv6: bool, is_local: bool) -> SocketAddr {
     let address: IpAddr = match (is_local, ipv6) {
         (false, false) => Ipv4Addr::new(198, 18, 7, 1).into(),
         (false, true) => Ipv6Addr::new(0x2001, 0xdb8, 0x18, 7, 0, 0, 0, 1).into(),
@@ -74,13 +74,13 @@ pub fn destination(ipv6: bool, is_local: bool) -> SocketAddr {
 }
 
 /// Reports whether an address is one of [`destination`].
-pub fn is_destination(address: IpAddr) -> bool {
+pub(super) fn is_destination(address: IpAddr) -> bool {
     [false, true].iter().any(|local| address == destination(address.is_ipv6(), *local).ip())
 }
 
 /// A flow. All hosts use the same ports, so that translations conflict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Flow {
+pub(super) struct Flow {
     pub host: u8,
     pub ipv6: bool,
     pub tcp: bool,
@@ -91,7 +91,7 @@ pub struct Flow {
 
 impl Flow {
     /// Returns all compared flows.
-    pub fn all() -> Vec<Flow> {
+    pub(super) fn all() -> Vec<Flow> {
         let mut flows = Vec::new();
         for host in 0..COMPARED {
             for (ipv6, tcp) in [(false, false), (false, true), (true, false), (true, true)] {
@@ -106,11 +106,11 @@ impl Flow {
         flows
     }
 
-    pub fn source(self) -> SocketAddr {
+    pub(super) fn source(self) -> SocketAddr {
         SocketAddr::new(address(self.host, self.ipv6), self.port)
     }
 
-    pub fn destination(self) -> SocketAddr {
+    pub(super) fn destination(self) -> SocketAddr {
         destination(self.ipv6, self.is_local)
     }
 }

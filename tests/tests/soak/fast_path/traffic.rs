@@ -47,7 +47,7 @@ struct Connection {
 
 /// A packet of a flow, before the gateway has given it addresses and MAC addresses.
 #[derive(Clone, Debug)]
-pub struct Planned {
+pub(super) struct Planned {
     pub flow: Flow,
     pub is_reply: bool,
     /// MAC address of another host, which claims the address of the host and sends the packet in its place.
@@ -63,26 +63,26 @@ pub struct Planned {
     payload: Vec<u8>,
 }
 
-pub struct Traffic {
+pub(super) struct Traffic {
     random: Random,
     connections: BTreeMap<Flow, Connection>,
     number: u32,
 }
 
 impl Traffic {
-    pub fn new(seed: u64) -> Traffic {
+    pub(super) fn new(seed: u64) -> Traffic {
         let closed = |port| Connection { phase: Phase::Closed, port, next: [0; 2] };
         let connections = Flow::all().into_iter().map(|flow| (flow, closed(flow.port))).collect();
         Traffic { random: Random::new(seed ^ 0x5eed), connections, number: 0 }
     }
 
     /// Packets generated so far.
-    pub fn count(&self) -> u32 {
+    pub(super) fn count(&self) -> u32 {
         self.number
     }
 
     /// Lets one host in so many open its connections again.
-    pub fn reopen(&mut self, one_in: usize) {
+    pub(super) fn reopen(&mut self, one_in: usize) {
         for connection in self.connections.values_mut() {
             if self.random.below(one_in) == 0 {
                 connection.phase = Phase::Closed;
@@ -91,7 +91,7 @@ impl Traffic {
     }
 
     /// Returns at most one packet of each flow, all in one direction.
-    pub fn round(&mut self, is_reply: bool) -> Vec<Planned> {
+    pub(super) fn round(&mut self, is_reply: bool) -> Vec<Planned> {
         let mut packets = Vec::new();
         for (flow, connection) in &mut self.connections {
             if self.random.below(8) == 0 {
@@ -134,7 +134,7 @@ impl Traffic {
     }
 
     /// Returns the first datagrams of new flows of a host.
-    pub fn new_flows(host: u8, count: u16) -> Vec<Planned> {
+    pub(super) fn new_flows(host: u8, count: u16) -> Vec<Planned> {
         let packet = |index: u16| {
             let flow = Flow { host, ipv6: false, tcp: false, is_local: false, port: 50_000 + index };
             let number = u32::MAX - u32::from(index);
@@ -203,14 +203,14 @@ fn payload(host: u8, number: u32, filler: usize) -> Vec<u8> {
 }
 
 /// Reads the host and the number in a packet with such a payload.
-pub fn content(bytes: &[u8]) -> Option<(u8, u32)> {
+pub(super) fn content(bytes: &[u8]) -> Option<(u8, u32)> {
     let at = bytes.windows(MARK.len()).position(|window| window == MARK)?;
     let found = bytes.get(at + MARK.len()..at + HEADER)?;
     Some((found[0], u32::from_be_bytes(found[1..].try_into().ok()?)))
 }
 
 /// Returns the datagram that the host of the load sends all the time.
-pub fn load(ipv6: bool, from: [u8; 6], to: [u8; 6]) -> Packet {
+pub(super) fn load(ipv6: bool, from: [u8; 6], to: [u8; 6]) -> Packet {
     let flow = Flow { host: LOAD, ipv6, tcp: false, is_local: false, port: 40_000 };
     let payload = payload(LOAD, 0, 40);
     Packet { payload, to, from, ..Packet::from_host(flow.source(), flow.destination(), UDP, 0) }
@@ -225,7 +225,7 @@ impl fmt::Display for Planned {
 
 impl Planned {
     /// Returns the frame of the remote end, which has seen the flow with this translated source.
-    pub fn reply(&self, translated: SocketAddr, from: [u8; 6], to: [u8; 6]) -> Vec<u8> {
+    pub(super) fn reply(&self, translated: SocketAddr, from: [u8; 6], to: [u8; 6]) -> Vec<u8> {
         let packet = self.packet(from, to);
         if self.is_error {
             return unreachable(&Packet { source: translated, ..packet });
@@ -234,7 +234,7 @@ impl Planned {
     }
 
     /// Returns the packet of the host as it leaves its sender.
-    pub fn packet(&self, from: [u8; 6], to: [u8; 6]) -> Packet {
+    pub(super) fn packet(&self, from: [u8; 6], to: [u8; 6]) -> Packet {
         let protocol = if self.flow.tcp { TCP } else { UDP };
         Packet {
             hop_limit: self.hop_limit,

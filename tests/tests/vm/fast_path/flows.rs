@@ -20,11 +20,11 @@ const FAMILIES: [bool; 2] = [false, true];
 const ROUND: usize = 24;
 const BULK_BYTES: u64 = 1 << 20;
 
-pub fn status(testbed: &Testbed) -> Value {
+pub(super) fn status(testbed: &Testbed) -> Value {
     testbed.api().get("/status").expect("the status")["fast_path"].clone()
 }
 
-pub fn wait_until(testbed: &Testbed, on: bool) {
+pub(super) fn wait_until(testbed: &Testbed, on: bool) {
     let waited = wait_for(TIMEOUT, "the fast path to change", || status(testbed)["on"] == on);
     waited.unwrap_or_else(|error| panic!("{error}: {}", describe(testbed)));
 }
@@ -46,13 +46,13 @@ fn describe(testbed: &Testbed) -> String {
 
 /// Packets so far: of the fast path and of the IP stack, to the server and back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Taken {
+pub(super) struct Taken {
     pub fast: [u64; 2],
     pub slow: [u64; 2],
 }
 
 impl Taken {
-    pub fn so_far(testbed: &Testbed) -> Taken {
+    pub(super) fn so_far(testbed: &Testbed) -> Taken {
         let status = status(testbed);
         let fast = ["forwarded_packets", "replied_packets"];
         let listed =
@@ -66,7 +66,7 @@ impl Taken {
         Taken { fast: fast.map(|name| status[name].as_u64().expect(name)), slow: ["there", "back"].map(slow) }
     }
 
-    pub fn since(self, before: Taken) -> Taken {
+    pub(super) fn since(self, before: Taken) -> Taken {
         let less = |now: [u64; 2], then: [u64; 2]| [now[0] - then[0], now[1] - then[1]];
         Taken { fast: less(self.fast, before.fast), slow: less(self.slow, before.slow) }
     }
@@ -78,7 +78,7 @@ impl Taken {
 }
 
 /// A host, and the interface behind the gateway on which its packets arrive.
-pub struct Path<'a> {
+pub(super) struct Path<'a> {
     pub testbed: &'a Testbed,
     pub host: &'a Host,
     pub interface: &'a str,
@@ -91,7 +91,7 @@ pub struct Path<'a> {
 
 impl Path<'_> {
     /// Asserts that flows of both families take the fast path, or none of their packets does.
-    pub fn assert_flows(&self, fast: bool) {
+    pub(super) fn assert_flows(&self, fast: bool) {
         self.set_offload("on");
         for ipv6 in FAMILIES {
             self.assert_connections(ipv6, fast);
@@ -202,7 +202,7 @@ impl Path<'_> {
     }
 }
 
-pub fn open_flow(host: &Host, ipv6: bool) -> UdpSocket {
+pub(super) fn open_flow(host: &Host, ipv6: bool) -> UdpSocket {
     let any = if ipv6 { "[::]:0" } else { "0.0.0.0:0" };
     let socket = host.namespace.within(|| UdpSocket::bind(any)).expect("a socket");
     socket.connect((server(ipv6), IDENT)).expect("a route");

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use super::tree::{Tree, source};
 use crate::process;
 
-pub struct Control {
+pub(super) struct Control {
     version: String,
     architecture: String,
     libraries: String,
@@ -16,7 +16,7 @@ pub struct Control {
 
 impl Control {
     /// Returns what holds for this daemon and the files of its package.
-    pub fn of(daemon: &Path, tree: &Tree) -> Result<Self> {
+    pub(super) fn of(daemon: &Path, tree: &Tree) -> Result<Self> {
         let version = process::output(Command::new(daemon).arg("--version"))?;
         let version = version.split_whitespace().last().context("the daemon prints no version")?.to_owned();
         let architecture = process::output(Command::new("dpkg").arg("--print-architecture"))?;
@@ -28,12 +28,12 @@ impl Control {
         })
     }
 
-    pub fn file_name(&self) -> String {
+    pub(super) fn file_name(&self) -> String {
         format!("gatewayd_{}_{}.deb", self.version, self.architecture)
     }
 
     /// Writes the control files.
-    pub fn write(&self, tree: &mut Tree) -> Result<()> {
+    pub(super) fn write(&self, tree: &mut Tree) -> Result<()> {
         let conffiles = text("conffiles")?;
         let but: Vec<&str> = conffiles.lines().map(|path| path.trim_start_matches('/')).collect();
         let checksums = tree.checksums(&but)?;

@@ -32,7 +32,7 @@ struct Part {
 }
 
 /// Returns the list of all packages with their licences, and each text once with the packages that have it.
-pub fn text() -> Result<String> {
+pub(super) fn text() -> Result<String> {
     let mut crates = crates(&Metadata::for_linux()?, &PROGRAMS)?;
     crates.extend(self::crates(&Metadata::of_ebpf_dependencies()?, &KERNEL_PROGRAMS)?);
     let dashboard = dashboard()?;

@@ -13,14 +13,14 @@ use flate2::{Compression, write::GzEncoder};
 
 use crate::{paths, process};
 
-pub struct Tree {
+pub(super) struct Tree {
     root: PathBuf,
     files: Vec<String>,
 }
 
 impl Tree {
     /// Creates an empty folder, in place of an earlier one.
-    pub fn create(root: &Path) -> Result<Self> {
+    pub(super) fn create(root: &Path) -> Result<Self> {
         if root.exists() {
             fs::remove_dir_all(root).with_context(|| format!("cannot remove {}", root.display()))?;
         }
@@ -29,25 +29,25 @@ impl Tree {
         Ok(Self { root: root.to_owned(), files: Vec::new() })
     }
 
-    pub fn root(&self) -> &Path {
+    pub(super) fn root(&self) -> &Path {
         &self.root
     }
 
-    pub fn file(&mut self, path: &str, mode: u32, content: &[u8]) -> Result<()> {
+    pub(super) fn file(&mut self, path: &str, mode: u32, content: &[u8]) -> Result<()> {
         let file = self.prepare(path)?;
         fs::write(&file, content).with_context(|| format!("cannot write {}", file.display()))?;
         set_mode(&file, mode)
     }
 
     /// Writes a file as `gzip -9n` does: without its name and time.
-    pub fn compressed(&mut self, path: &str, content: &[u8]) -> Result<()> {
+    pub(super) fn compressed(&mut self, path: &str, content: &[u8]) -> Result<()> {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
         encoder.write_all(content).context("cannot compress")?;
         self.file(path, 0o644, &encoder.finish().context("cannot compress")?)
     }
 
     /// Copies a program without its symbols.
-    pub fn program(&mut self, path: &str, from: &Path) -> Result<()> {
+    pub(super) fn program(&mut self, path: &str, from: &Path) -> Result<()> {
         let file = self.prepare(path)?;
         process::run(Command::new("strip").arg("--strip-all").arg("-o").arg(&file).arg(from))?;
         set_mode(&file, 0o755)
@@ -67,7 +67,7 @@ impl Tree {
     }
 
     /// Returns the size of the files in KiB, each rounded up, with one for each folder (deb-substvars(5)).
-    pub fn kibibytes(&self) -> Result<u64> {
+    pub(super) fn kibibytes(&self) -> Result<u64> {
         fn of(folder: &Path) -> Result<u64> {
             let mut sum = 1;
             for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
@@ -81,7 +81,7 @@ impl Tree {
     }
 
     /// Returns the checksums of the files written so far but for some, as `md5sum` prints them.
-    pub fn checksums(&self, but: &[&str]) -> Result<String> {
+    pub(super) fn checksums(&self, but: &[&str]) -> Result<String> {
         let mut files: Vec<&str> = self.files.iter().map(String::as_str).collect();
         files.retain(|file| !but.contains(file));
         files.sort_unstable();
@@ -90,7 +90,7 @@ impl Tree {
 }
 
 /// Reads a file of the workspace.
-pub fn source(path: &str) -> Result<Vec<u8>> {
+pub(super) fn source(path: &str) -> Result<Vec<u8>> {
     fs::read(paths::root().join(path)).with_context(|| format!("cannot read {path}"))
 }
 

@@ -9,11 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::tokens::{self, Token};
 
 /// Names that lead to a module from the root of its crate.
-pub type Path = Vec<String>;
+pub(super) type Path = Vec<String>;
 
 /// Files of a crate by module.
 #[derive(Debug, Default)]
-pub struct Crate {
+pub(super) struct Crate {
     modules: BTreeMap<Path, Module>,
 }
 
@@ -48,12 +48,12 @@ enum Target {
 const MAX_STEPS: usize = 16;
 
 impl Crate {
-    pub fn add(&mut self, module: Path, text: &str) {
+    pub(super) fn add(&mut self, module: Path, text: &str) {
         self.modules.insert(module, Module::read(&tokens::without_tests(tokens::read(text))));
     }
 
     /// Returns the modules that a module imports names from, each with one of the names.
-    pub fn imports(&self, of: &Path) -> BTreeMap<Path, String> {
+    pub(super) fn imports(&self, of: &Path) -> BTreeMap<Path, String> {
         let mut taken = BTreeMap::new();
         let module = &self.modules[of];
         let is_used = |import: &&Import| !import.is_public || module.names.contains(&import.name);
@@ -73,7 +73,7 @@ impl Crate {
         taken
     }
 
-    pub fn modules(&self) -> impl Iterator<Item = &Path> {
+    pub(super) fn modules(&self) -> impl Iterator<Item = &Path> {
         self.modules.keys()
     }
 }

@@ -1,14 +1,14 @@
 //! Tokens of Rust source, limited to the needs of imports: names, `::` and single marks.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Token<'a> {
+pub(super) enum Token<'a> {
     Name(&'a str),
     Colons,
     Mark(char),
 }
 
 /// Reads the tokens of a file without comments and literals.
-pub fn read(text: &str) -> Vec<Token<'_>> {
+pub(super) fn read(text: &str) -> Vec<Token<'_>> {
     let mut tokens = Vec::new();
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
@@ -79,7 +79,7 @@ fn character(text: &str) -> usize {
 }
 
 /// Removes items that exist in tests only.
-pub fn without_tests(tokens: Vec<Token<'_>>) -> Vec<Token<'_>> {
+pub(super) fn without_tests(tokens: Vec<Token<'_>>) -> Vec<Token<'_>> {
     use Token::{Mark, Name};
     const TESTS: [Token<'_>; 7] =
         [Mark('#'), Mark('['), Name("cfg"), Mark('('), Name("test"), Mark(')'), Mark(']')];

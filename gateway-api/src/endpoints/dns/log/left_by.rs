@@ -31,7 +31,7 @@ enum LeftByKind {
 
 impl LeftBy {
     /// Returns `None` if no query was sent for another reason: the answer is known here, or there is no upstream.
-    pub fn of(record: &DisplayRecord, is_uplink: impl Fn(&str) -> bool) -> Option<LeftBy> {
+    pub(super) fn of(record: &DisplayRecord, is_uplink: impl Fn(&str) -> bool) -> Option<LeftBy> {
         if record.blocked {
             return Some(LeftBy::blocked(record.detail.as_deref().unwrap_or_default()));
         }

@@ -9,7 +9,7 @@ use crate::context::Cx;
 use crate::error::ApiError;
 
 /// Returns the paths of the current world, and that world.
-pub async fn paths_now(cx: &Cx) -> Result<(World, Arc<Paths>), ApiError> {
+pub(super) async fn paths_now(cx: &Cx) -> Result<(World, Arc<Paths>), ApiError> {
     let world = cx.open()?.world();
     let paths = cx
         .api

@@ -26,7 +26,7 @@ use crate::request::Req;
 
 /// Graph of live paths, from hosts by policies and hops to uplinks. Hosts are those of the verdict in `/status`.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct PathGraph {
+pub(super) struct PathGraph {
     /// Number of hosts on the LAN, devices or not.
     pub devices: usize,
     /// Hosts by treatment.
@@ -41,7 +41,7 @@ pub struct PathGraph {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct PathPolicy {
+pub(super) struct PathPolicy {
     pub id: Id,
     pub origin: PolicyOrigin,
     pub name: String,
@@ -69,7 +69,7 @@ pub struct PathPolicy {
 
 /// A hop of a policy.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct PolicyHop {
+pub(super) struct PolicyHop {
     pub r#type: HopType,
     pub target: String,
     pub usable: bool,
@@ -78,7 +78,7 @@ pub struct PolicyHop {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Unmatched {
+pub(super) struct Unmatched {
     pub devices: usize,
     /// Those of them whose traffic does not leave.
     pub blocked: usize,
@@ -88,7 +88,7 @@ pub struct Unmatched {
 
 /// A tunnel, proxy or uplink that policies name.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct PathHop {
+pub(super) struct PathHop {
     pub r#type: HopType,
     pub target: String,
     /// Id of the tunnel or proxy; null for an uplink, or if there is none of this name.
@@ -116,7 +116,7 @@ pub struct PathHop {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct PathUplink {
+pub(super) struct PathUplink {
     /// Name of the uplink, else of its interface.
     pub name: String,
     pub interface: String,

@@ -8,10 +8,10 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::alerts::*;
 
-pub const WAN: &str = "wan0";
+pub(super) const WAN: &str = "wan0";
 
 /// Engine with what it was given and what it returned.
-pub struct Fixture {
+pub(super) struct Fixture {
     pub engine: AlertEngine,
     pub rules: BTreeMap<AlertKind, ActiveRule>,
     pub dependencies: Dependencies,
@@ -23,7 +23,7 @@ pub struct Fixture {
 }
 
 /// Returns a rule without a threshold and a window.
-pub fn plain_rule(kind: AlertKind) -> ActiveRule {
+pub(super) fn plain_rule(kind: AlertKind) -> ActiveRule {
     ActiveRule {
         name: kind.to_string(),
         enabled: true,
@@ -37,12 +37,12 @@ pub fn plain_rule(kind: AlertKind) -> ActiveRule {
 }
 
 /// Returns a report without a value.
-pub fn report() -> Report {
+pub(super) fn report() -> Report {
     Report { subject: Subject::default(), message: "it failed".to_owned(), value: None }
 }
 
 impl Fixture {
-    pub fn new() -> Fixture {
+    pub(super) fn new() -> Fixture {
         let now = Now {
             wall: Timestamp::from_second(1_800_000_000).unwrap(),
             boot: SignedDuration::from_secs(1000),
@@ -58,7 +58,7 @@ impl Fixture {
         }
     }
 
-    pub fn rule(&mut self, kind: AlertKind, change: impl FnOnce(&mut ActiveRule)) {
+    pub(super) fn rule(&mut self, kind: AlertKind, change: impl FnOnce(&mut ActiveRule)) {
         change(self.rules.get_mut(&kind).unwrap());
     }
 
@@ -70,38 +70,38 @@ impl Fixture {
         self.store();
     }
 
-    pub fn store(&mut self) {
+    pub(super) fn store(&mut self) {
         let Changes { records, notifications } = self.engine.take_changes();
         self.records.extend(records);
         self.notifications.extend(notifications);
     }
 
-    pub fn report(&mut self, kind: AlertKind, subject: &str) {
+    pub(super) fn report(&mut self, kind: AlertKind, subject: &str) {
         self.drive(|engine, surroundings, now| {
             engine.report(&AlertKey::new(kind, subject), report(), surroundings, now);
         });
     }
 
-    pub fn report_value(&mut self, kind: AlertKind, subject: &str, value: f64) {
+    pub(super) fn report_value(&mut self, kind: AlertKind, subject: &str, value: f64) {
         let report = Report { value: Some(value), ..report() };
         self.drive(|engine, surroundings, now| {
             engine.report(&AlertKey::new(kind, subject), report, surroundings, now);
         });
     }
 
-    pub fn end(&mut self, kind: AlertKind, subject: &str) {
+    pub(super) fn end(&mut self, kind: AlertKind, subject: &str) {
         self.drive(|engine, surroundings, now| engine.end(&AlertKey::new(kind, subject), surroundings, now));
     }
 
     /// Lets time pass, and some more so that announcements are made.
-    pub fn pass(&mut self, seconds: i64) {
+    pub(super) fn pass(&mut self, seconds: i64) {
         let by = SignedDuration::from_secs(seconds);
         self.now = Now { wall: self.now.wall + by, boot: self.now.boot + by };
         self.drive(|_, _, _| {});
     }
 
     /// Starts another engine with what was stored, like a new process.
-    pub fn restart(&mut self) {
+    pub(super) fn restart(&mut self) {
         let stored = Stored {
             records: self.records.values().cloned().collect(),
             last_id: self.records.keys().last().copied().unwrap_or_default(),
@@ -112,24 +112,24 @@ impl Fixture {
     }
 
     /// Returns the new notifications: transition, and whether it is sent.
-    pub fn heard(&mut self) -> Vec<(Transition, bool)> {
+    pub(super) fn heard(&mut self) -> Vec<(Transition, bool)> {
         let new = self.notifications[self.heard..].iter();
         let new = new.map(|one| (one.transition, !one.is_consequence)).collect();
         self.heard = self.notifications.len();
         new
     }
 
-    pub fn open(&self) -> usize {
+    pub(super) fn open(&self) -> usize {
         self.engine.open().count()
     }
 
-    pub fn only_open(&self) -> Alert {
+    pub(super) fn only_open(&self) -> Alert {
         let open: Vec<&Record> = self.engine.open().collect();
         let [record] = &open[..] else { panic!("{open:?}") };
         record.alert.clone()
     }
 
-    pub fn last_record(&mut self, id: u64) -> Record {
+    pub(super) fn last_record(&mut self, id: u64) -> Record {
         self.store();
         self.records[&id].clone()
     }

@@ -131,7 +131,7 @@ pub(super) struct ListCollector {
 
 impl ListCollector {
     /// Notes a rule that the list disables (`$badfilter`), wherever in the list it is.
-    pub fn disable(&mut self, rule: &AdblockRule) {
+    pub(super) fn disable(&mut self, rule: &AdblockRule) {
         if self.disabled.len() < MAX_RULES {
             self.disabled.insert(rule.to_string(), Box::new(rule.clone()));
             self.report.taken += 1;
@@ -141,7 +141,7 @@ impl ListCollector {
     }
 
     /// Removes the disabled rules.
-    pub fn remove_disabled(&mut self) {
+    pub(super) fn remove_disabled(&mut self) {
         if self.disabled.is_empty() {
             return;
         }
@@ -159,7 +159,7 @@ impl ListCollector {
         }
     }
 
-    pub fn name(&mut self, name: NameRef<'_>, form: Form, effect: Effect) {
+    pub(super) fn name(&mut self, name: NameRef<'_>, form: Form, effect: Effect) {
         self.names.add(name, form, effect);
         self.report.taken += 1;
         if let Some(servers) = self.servers.as_mut().filter(|_| !effect.allows())
@@ -169,7 +169,7 @@ impl ListCollector {
         }
     }
 
-    pub fn rule(&mut self, text: &str, effect: ListRuleEffect) {
+    pub(super) fn rule(&mut self, text: &str, effect: ListRuleEffect) {
         if self.rules.len() < MAX_RULES {
             self.rules.push(ListRule { text: text.into(), effect });
             self.report.taken += 1;
@@ -178,7 +178,7 @@ impl ListCollector {
         }
     }
 
-    pub fn net(&mut self, net: ipnet::IpNet, effect: Effect) {
+    pub(super) fn net(&mut self, net: ipnet::IpNet, effect: Effect) {
         if net.prefix_len() == 0 {
             self.ignore("all addresses are no entry of a list".into());
         } else {
@@ -192,7 +192,7 @@ impl ListCollector {
         }
     }
 
-    pub fn ignore(&mut self, reason: Reason) {
+    pub(super) fn ignore(&mut self, reason: Reason) {
         self.report.ignored += 1;
         self.report.count(&reason);
         self.note(reason);

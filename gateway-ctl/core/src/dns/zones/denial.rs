@@ -38,7 +38,7 @@ pub(super) enum DeniedName<'a> {
 
 impl Denial {
     /// Returns the denial of a zone that another server signed. Its NSEC3 records are in `hashed`.
-    pub fn of(apex: NameRef<'_>, nodes: &NameMap<Node>, hashed: &NameMap<Node>) -> Option<Denial> {
+    pub(super) fn of(apex: NameRef<'_>, nodes: &NameMap<Node>, hashed: &NameMap<Node>) -> Option<Denial> {
         let top = nodes.get(apex)?;
         if top.set(rtype::NSEC).is_some() {
             let owners = nodes.iter().filter(|(_, node)| node.set(rtype::NSEC).is_some());
@@ -62,13 +62,13 @@ impl Denial {
     }
 
     /// Returns the denial of a zone with NSEC records at these owners.
-    pub fn nsec(mut owners: Vec<Name>) -> Denial {
+    pub(super) fn nsec(mut owners: Vec<Name>) -> Denial {
         owners.sort_by(|one, other| one.as_ref().canonical_cmp(other.as_ref()));
         Denial::Nsec(owners)
     }
 
     /// Adds the proof to `out`, for the zone with this apex and these names.
-    pub fn prove<'a>(
+    pub(super) fn prove<'a>(
         &'a self,
         apex: NameRef<'_>,
         nodes: &'a NameMap<Node>,

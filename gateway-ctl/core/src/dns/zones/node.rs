@@ -28,24 +28,24 @@ pub(super) struct Data {
 }
 
 impl Node {
-    pub fn set(&self, rtype: u16) -> Option<&Set> {
+    pub(super) fn set(&self, rtype: u16) -> Option<&Set> {
         self.sets.iter().find(|set| set.rtype == rtype)
     }
 
     /// Returns whether a host of the same name answers instead.
-    pub fn yields(&self, machine: &Node, qtype: u16) -> bool {
+    pub(super) fn yields(&self, machine: &Node, qtype: u16) -> bool {
         let own = [rtype::A, rtype::AAAA, rtype::CNAME, qtype];
         machine.set(qtype).is_some() && own.into_iter().all(|rtype| self.set(rtype).is_none())
     }
 
     /// Returns the SOA record of a negative answer for a name without a zone, so that resolvers may cache it (RFC 2308).
-    pub fn own_soa(&self, name: NameRef<'_>) -> Record {
+    pub(super) fn own_soa(&self, name: NameRef<'_>) -> Record {
         let ttl =
             self.sets.iter().flat_map(|set| &set.records).map(|data| data.ttl).min().unwrap_or_default();
         negative_soa(name, ttl)
     }
 
-    pub fn add(&mut self, rtype: u16, data: Data) {
+    pub(super) fn add(&mut self, rtype: u16, data: Data) {
         match self.sets.iter_mut().find(|set| set.rtype == rtype) {
             // A set has one TTL, the shortest (RFC 2181, section 5.2).
             Some(set) => {
@@ -61,7 +61,7 @@ impl Node {
     }
 
     /// Adds the signatures of all sets to `out`.
-    pub fn signatures(&self, owner: NameRef<'_>, out: &mut Vec<Record>) {
+    pub(super) fn signatures(&self, owner: NameRef<'_>, out: &mut Vec<Record>) {
         for data in self.sets.iter().flat_map(|set| &set.signatures) {
             out.push(data.record(owner, rtype::RRSIG));
         }
@@ -76,21 +76,21 @@ pub(super) fn negative_soa(name: NameRef<'_>, ttl: u32) -> Record {
 }
 
 impl Data {
-    pub fn record(&self, owner: NameRef<'_>, rtype: u16) -> Record {
+    pub(super) fn record(&self, owner: NameRef<'_>, rtype: u16) -> Record {
         Record { name: owner.to_owned(), rtype, ttl: self.ttl, rdata: self.wire.clone() }
     }
 }
 
 impl Set {
     /// Adds the records to `out`; with their signatures, if `proved`.
-    pub fn write(&self, owner: NameRef<'_>, proved: bool, out: &mut Vec<Record>) {
+    pub(super) fn write(&self, owner: NameRef<'_>, proved: bool, out: &mut Vec<Record>) {
         out.extend(self.records.iter().map(|data| data.record(owner, self.rtype)));
         if proved {
             out.extend(self.signatures.iter().map(|data| data.record(owner, rtype::RRSIG)));
         }
     }
 
-    pub fn targets(&self) -> impl Iterator<Item = &Name> {
+    pub(super) fn targets(&self) -> impl Iterator<Item = &Name> {
         self.records.iter().filter_map(|data| data.target.as_ref())
     }
 }

@@ -30,7 +30,7 @@ pub(super) enum CutOrAlias<'a> {
 impl ZoneData {
     /// Returns the cut or alias nearest to the apex on the path to the name. DS records at a cut belong to this zone
     /// (RFC 4035, section 3.1.4.1).
-    pub fn cut_or_alias<'a>(&'a self, name: NameRef<'a>, qtype: u16) -> Option<CutOrAlias<'a>> {
+    pub(super) fn cut_or_alias<'a>(&'a self, name: NameRef<'a>, qtype: u16) -> Option<CutOrAlias<'a>> {
         if !self.turns {
             return None;
         }
@@ -49,18 +49,18 @@ impl ZoneData {
     }
 
     /// Returns the closest encloser: the longest existing name at or above one (RFC 4592, section 3.3.1).
-    pub fn closest<'a>(&self, name: NameRef<'a>) -> Option<NameRef<'a>> {
+    pub(super) fn closest<'a>(&self, name: NameRef<'a>) -> Option<NameRef<'a>> {
         name.suffixes().find(|suffix| self.nodes.get(*suffix).is_some())
     }
 
     /// Returns the closest encloser and the wildcard below it.
-    pub fn wildcard<'a>(&self, name: NameRef<'a>) -> Option<(NameRef<'a>, &Node)> {
+    pub(super) fn wildcard<'a>(&self, name: NameRef<'a>) -> Option<(NameRef<'a>, &Node)> {
         let closest = self.closest(name)?;
         Some((closest, self.nodes.get(wildcard_of(closest)?.as_ref())?))
     }
 
     /// Adds the SOA record. Its TTL is the lesser of the record's TTL and its MINIMUM field (RFC 2308, section 3).
-    pub fn negative(&self, proved: bool, out: &mut Vec<Record>) {
+    pub(super) fn negative(&self, proved: bool, out: &mut Vec<Record>) {
         let Some(soa) = self.nodes.get(self.apex.as_ref()).and_then(|top| top.set(rtype::SOA)) else {
             return;
         };
@@ -70,14 +70,14 @@ impl ZoneData {
     }
 
     /// Adds the proof of nonexistence, if `proved`.
-    pub fn prove(&self, denied: DeniedName<'_>, proved: bool, local: &mut Local) {
+    pub(super) fn prove(&self, denied: DeniedName<'_>, proved: bool, local: &mut Local) {
         if let Some(denial) = self.denial.as_ref().filter(|_| proved) {
             denial.prove(self.apex.as_ref(), &self.nodes, denied, &mut local.authorities);
         }
     }
 
     /// Returns whether the name is below a zone cut or a DNAME record.
-    pub fn is_hidden(&self, name: NameRef<'_>) -> bool {
+    pub(super) fn is_hidden(&self, name: NameRef<'_>) -> bool {
         let apex = self.apex.as_ref();
         let above = name.suffixes().skip(1).take_while(|suffix| *suffix != apex);
         let mut nodes = above.filter_map(|suffix| self.nodes.get(suffix));
@@ -88,7 +88,7 @@ impl ZoneData {
     }
 
     /// Returns whether the name is a zone cut.
-    pub fn is_cut(&self, name: NameRef<'_>, node: &Node) -> bool {
+    pub(super) fn is_cut(&self, name: NameRef<'_>, node: &Node) -> bool {
         name != self.apex.as_ref() && node.set(rtype::NS).is_some()
     }
 }

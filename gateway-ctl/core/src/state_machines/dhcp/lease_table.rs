@@ -16,20 +16,20 @@ pub(super) struct LeaseTable {
 }
 
 impl LeaseTable {
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.by_address.len()
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &Lease> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Lease> {
         self.by_address.values()
     }
 
-    pub fn get(&self, address: Ipv4Addr) -> Option<&Lease> {
+    pub(super) fn get(&self, address: Ipv4Addr) -> Option<&Lease> {
         self.by_address.get(&address)
     }
 
     /// Inserts a lease. Replaces the one of its address.
-    pub fn insert(&mut self, lease: Lease) {
+    pub(super) fn insert(&mut self, lease: Lease) {
         self.remove(lease.address);
         self.by_client.insert((lease.key(), lease.address));
         if lease.state != LeaseState::Released {
@@ -38,26 +38,26 @@ impl LeaseTable {
         self.by_address.insert(lease.address, lease);
     }
 
-    pub fn remove(&mut self, address: Ipv4Addr) -> Option<Lease> {
+    pub(super) fn remove(&mut self, address: Ipv4Addr) -> Option<Lease> {
         let lease = self.by_address.remove(&address)?;
         self.by_client.remove(&(lease.key(), address));
         self.ends.remove(&(lease.ends, address));
         Some(lease)
     }
 
-    pub fn of_client<'a>(&'a self, key: &ClientKey) -> impl Iterator<Item = &'a Lease> + use<'a> {
+    pub(super) fn of_client<'a>(&'a self, key: &ClientKey) -> impl Iterator<Item = &'a Lease> + use<'a> {
         let from = (key.clone(), Ipv4Addr::UNSPECIFIED);
         let to = (key.clone(), Ipv4Addr::BROADCAST);
         self.by_client.range(from..=to).filter_map(|(_, address)| self.by_address.get(address))
     }
 
     /// Returns the time of the next end.
-    pub fn next_end(&self) -> Option<i64> {
+    pub(super) fn next_end(&self) -> Option<i64> {
         self.ends.first().map(|(end, _)| *end)
     }
 
     /// Returns the address of a lease or quarantine that has ended, each once.
-    pub fn take_ended(&mut self, now: i64) -> Option<Ipv4Addr> {
+    pub(super) fn take_ended(&mut self, now: i64) -> Option<Ipv4Addr> {
         let (end, address) = *self.ends.first()?;
         if end > now {
             return None;

@@ -99,7 +99,7 @@ pub(super) struct Header {
 }
 
 impl Header {
-    pub fn is_broadcast(&self) -> bool {
+    pub(super) fn is_broadcast(&self) -> bool {
         self.flags[0] & 0x80 != 0
     }
 }

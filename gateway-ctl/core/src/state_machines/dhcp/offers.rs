@@ -37,30 +37,30 @@ pub(super) struct Offers {
 }
 
 impl Offers {
-    pub fn is_full(&self) -> bool {
+    pub(super) fn is_full(&self) -> bool {
         self.by_address.len() >= MAX_OFFERS
     }
 
-    pub fn get(&self, address: Ipv4Addr) -> Option<&Offer> {
+    pub(super) fn get(&self, address: Ipv4Addr) -> Option<&Offer> {
         self.by_address.get(&address)
     }
 
-    pub fn get_mut(&mut self, address: Ipv4Addr) -> Option<&mut Offer> {
+    pub(super) fn get_mut(&mut self, address: Ipv4Addr) -> Option<&mut Offer> {
         self.by_address.get_mut(&address)
     }
 
-    pub fn of_client(&self, client: &ClientKey, scope: usize) -> Option<Ipv4Addr> {
+    pub(super) fn of_client(&self, client: &ClientKey, scope: usize) -> Option<Ipv4Addr> {
         self.by_client.get(&(client.clone(), scope)).copied()
     }
 
-    pub fn insert(&mut self, address: Ipv4Addr, offer: Offer) {
+    pub(super) fn insert(&mut self, address: Ipv4Addr, offer: Offer) {
         self.remove(address);
         self.by_client.insert((offer.client.clone(), offer.scope), address);
         self.by_time.insert((offer.until, address));
         self.by_address.insert(address, offer);
     }
 
-    pub fn remove(&mut self, address: Ipv4Addr) -> Option<Offer> {
+    pub(super) fn remove(&mut self, address: Ipv4Addr) -> Option<Offer> {
         let offer = self.by_address.remove(&address)?;
         self.by_client.remove(&(offer.client.clone(), offer.scope));
         self.by_time.remove(&(offer.until, address));
@@ -68,18 +68,18 @@ impl Offers {
     }
 
     /// Returns the address whose offer or probe ends first, among those of a scope.
-    pub fn oldest(&self, scope: Option<usize>) -> Option<Ipv4Addr> {
+    pub(super) fn oldest(&self, scope: Option<usize>) -> Option<Ipv4Addr> {
         let is_of_scope =
             |address: &Ipv4Addr| scope.is_none_or(|scope| self.by_address[address].scope == scope);
         self.by_time.iter().map(|(_, address)| *address).find(is_of_scope)
     }
 
-    pub fn next_end(&self) -> Option<Timestamp> {
+    pub(super) fn next_end(&self) -> Option<Timestamp> {
         self.by_time.first().map(|(until, _)| *until)
     }
 
     /// Removes an offer or a probe that is over.
-    pub fn take_ended(&mut self, now: Timestamp) -> Option<(Ipv4Addr, Offer)> {
+    pub(super) fn take_ended(&mut self, now: Timestamp) -> Option<(Ipv4Addr, Offer)> {
         let (until, address) = *self.by_time.first()?;
         if until > now {
             return None;

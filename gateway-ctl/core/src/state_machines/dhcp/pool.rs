@@ -39,7 +39,7 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    pub fn new(scope: &Scope, is_reserved: impl Fn(Ipv4Addr) -> bool) -> Pool {
+    pub(super) fn new(scope: &Scope, is_reserved: impl Fn(Ipv4Addr) -> bool) -> Pool {
         let (first, last) = (u32::from(scope.range.first), u32::from(scope.range.last));
         let uses: Vec<u8> = (first..=last)
             .map(|address| {
@@ -58,17 +58,17 @@ impl Pool {
     }
 
     /// Reports whether the address can be given to any client, used or not.
-    pub fn contains(&self, address: Ipv4Addr) -> bool {
+    pub(super) fn contains(&self, address: Ipv4Addr) -> bool {
         self.index(address).is_some_and(|index| self.uses[index] != UNAVAILABLE)
     }
 
     /// Reports whether no client has a claim to the address.
-    pub fn is_free(&self, address: Ipv4Addr) -> bool {
+    pub(super) fn is_free(&self, address: Ipv4Addr) -> bool {
         self.index(address).is_some_and(|index| matches!(self.uses[index], UNUSED | ENDED))
     }
 
     /// Sets the use of an address that is available.
-    pub fn set(&mut self, address: Ipv4Addr, now_used: AddressUse) {
+    pub(super) fn set(&mut self, address: Ipv4Addr, now_used: AddressUse) {
         let Some(index) = self.index(address).filter(|index| self.uses[*index] != UNAVAILABLE) else {
             return;
         };
@@ -95,7 +95,7 @@ impl Pool {
     }
 
     /// Returns an address that no client has had, else the one whose lease ended first.
-    pub fn next_free(&mut self) -> Option<Ipv4Addr> {
+    pub(super) fn next_free(&mut self) -> Option<Ipv4Addr> {
         if self.counts[usize::from(UNUSED)] == 0 {
             return self.oldest_ended();
         }
@@ -105,28 +105,28 @@ impl Pool {
     }
 
     /// Returns the address whose lease ended first.
-    pub fn oldest_ended(&self) -> Option<Ipv4Addr> {
+    pub(super) fn oldest_ended(&self) -> Option<Ipv4Addr> {
         self.ended.first().map(|(_, address)| *address)
     }
 
     /// Returns the number of addresses that any client can get.
-    pub fn size(&self) -> u32 {
+    pub(super) fn size(&self) -> u32 {
         self.counts[usize::from(UNUSED)..].iter().sum()
     }
 
-    pub fn offered(&self) -> u32 {
+    pub(super) fn offered(&self) -> u32 {
         self.counts[usize::from(OFFERED)]
     }
 
-    pub fn active(&self) -> u32 {
+    pub(super) fn active(&self) -> u32 {
         self.counts[usize::from(ACTIVE)]
     }
 
-    pub fn declined(&self) -> u32 {
+    pub(super) fn declined(&self) -> u32 {
         self.counts[usize::from(DECLINED)]
     }
 
-    pub fn free(&self) -> u32 {
+    pub(super) fn free(&self) -> u32 {
         self.counts[usize::from(UNUSED)] + self.counts[usize::from(ENDED)]
     }
 }

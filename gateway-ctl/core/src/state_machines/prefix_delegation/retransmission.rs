@@ -7,7 +7,7 @@ const RANDOM_SHARE: f64 = 0.1;
 
 /// Parameters of an exchange (RFC 8415, section 7.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Schedule {
+pub(super) struct Schedule {
     pub first: Duration,
     pub longest: Duration,
     /// Number of messages after which the exchange has failed.
@@ -17,12 +17,12 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    pub const SOLICIT: Schedule = Schedule::of(1, 3600);
-    pub const REQUEST: Schedule = Schedule { max_count: Some(10), ..Schedule::of(1, 30) };
-    pub const VERIFY: Schedule =
+    pub(super) const SOLICIT: Schedule = Schedule::of(1, 3600);
+    pub(super) const REQUEST: Schedule = Schedule { max_count: Some(10), ..Schedule::of(1, 30) };
+    pub(super) const VERIFY: Schedule =
         Schedule { max_duration: Some(Duration::from_secs(10)), ..Schedule::of(1, 4) };
-    pub const RENEW: Schedule = Schedule::of(10, 600);
-    pub const REBIND: Schedule = Schedule::of(10, 600);
+    pub(super) const RENEW: Schedule = Schedule::of(10, 600);
+    pub(super) const REBIND: Schedule = Schedule::of(10, 600);
 
     const fn of(first: u64, longest: u64) -> Schedule {
         Schedule {
@@ -36,7 +36,7 @@ impl Schedule {
 
 /// Times of one exchange.
 #[derive(Clone, Debug)]
-pub struct Retransmission {
+pub(super) struct Retransmission {
     schedule: Schedule,
     start: Duration,
     count: u32,
@@ -46,34 +46,34 @@ pub struct Retransmission {
 
 impl Retransmission {
     /// Begins an exchange: its first message is due.
-    pub fn new(schedule: Schedule, now: Duration) -> Retransmission {
+    pub(super) fn new(schedule: Schedule, now: Duration) -> Retransmission {
         Retransmission { schedule, start: now, count: 0, interval: Duration::ZERO, next: now }
     }
 
-    pub fn next(&self) -> Duration {
+    pub(super) fn next(&self) -> Duration {
         let end = self.schedule.max_duration.map(|duration| self.start + duration);
         end.map_or(self.next, |end| self.next.min(end))
     }
 
     /// Reports whether no message was sent yet.
-    pub fn is_first(&self) -> bool {
+    pub(super) fn is_first(&self) -> bool {
         self.count == 0
     }
 
     /// Returns the number of messages that were sent.
-    pub fn count(&self) -> u32 {
+    pub(super) fn count(&self) -> u32 {
         self.count
     }
 
     /// Reports whether the exchange has failed.
-    pub fn has_ended(&self, now: Duration) -> bool {
+    pub(super) fn has_ended(&self, now: Duration) -> bool {
         let Schedule { max_count, max_duration, .. } = self.schedule;
         max_count.is_some_and(|most| self.count >= most && now >= self.next)
             || max_duration.is_some_and(|duration| now >= self.start + duration)
     }
 
     /// Notes that a message is sent. `random` is from 0 to 1.
-    pub fn advance(&mut self, random: f64, now: Duration) {
+    pub(super) fn advance(&mut self, random: f64, now: Duration) {
         let share = (random.clamp(0.0, 1.0) * 2.0 - 1.0) * RANDOM_SHARE;
         if self.count == 0 {
             self.start = now;
@@ -89,7 +89,7 @@ impl Retransmission {
     }
 
     /// Returns the time since the first message in hundredths of a second (RFC 8415, section 21.9).
-    pub fn elapsed(&self, now: Duration) -> u16 {
+    pub(super) fn elapsed(&self, now: Duration) -> u16 {
         let elapsed = now.saturating_sub(self.start).as_millis() / 10;
         u16::try_from(elapsed).unwrap_or(u16::MAX)
     }

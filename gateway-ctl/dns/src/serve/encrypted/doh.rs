@@ -26,7 +26,7 @@ use crate::hooks::Host;
 use crate::upstream::message::shortest_life;
 
 /// Path of the DoH endpoint. RFC 9461 allows URI templates; this path is the common one.
-pub const PATH: &str = "/dns-query";
+pub(super) const PATH: &str = "/dns-query";
 const MEDIA_TYPE: &str = "application/dns-message";
 const MAX_MESSAGE_BYTES: usize = 65_535;
 const HEADERS: u32 = 16 << 10;
@@ -54,7 +54,7 @@ impl Drop for ActiveRequest<'_> {
 }
 
 /// Answers requests until the connection is closed or idle.
-pub async fn serve<S>(shared: Arc<Shared>, stream: S, host: Host, limits: Streams) -> io::Result<()>
+pub(super) async fn serve<S>(shared: Arc<Shared>, stream: S, host: Host, limits: Streams) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {

@@ -6,7 +6,7 @@ use hashbrown::HashMap;
 
 use crate::query_log::RecordTemplate;
 
-pub struct Entry {
+pub(super) struct Entry {
     pub id: u64,
     pub template: RecordTemplate,
     /// Rarely read, and boxed to keep the entry small.
@@ -19,7 +19,7 @@ struct Expiry {
 }
 
 #[derive(Default)]
-pub struct CacheIndex {
+pub(super) struct CacheIndex {
     slots: Vec<Option<Entry>>,
     free: Vec<u16>,
     /// Slot index of the newest entry of each key.
@@ -35,13 +35,13 @@ const GRACE_NS: u64 = 1_000_000_000;
 const _: () = assert!(DnsCache::CAPACITY <= 1 << INDEX_BITS);
 
 impl CacheIndex {
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
     /// Adds an answer with its log record and sets its id. An answer with the same key and record keeps its id. None:
     /// the index is full.
-    pub fn add(
+    pub(super) fn add(
         &mut self,
         key: &DnsCacheKey,
         value: &mut DnsCacheValue,
@@ -70,13 +70,13 @@ impl CacheIndex {
         Some(())
     }
 
-    pub fn find(&self, id: u64) -> Option<&Entry> {
+    pub(super) fn find(&self, id: u64) -> Option<&Entry> {
         let slot_index = usize::try_from(id & ((1 << INDEX_BITS) - 1)).ok()?;
         self.slots.get(slot_index)?.as_ref().filter(|entry| entry.id == id)
     }
 
     /// Removes expired entries. Returns those of their keys that have no newer entry.
-    pub fn sweep(&mut self, now: u64) -> Vec<DnsCacheKey> {
+    pub(super) fn sweep(&mut self, now: u64) -> Vec<DnsCacheKey> {
         let mut gone = Vec::new();
         for (slot_index, slot) in (0..).zip(&mut self.slots) {
             if slot.as_ref().is_none_or(|entry| now < entry.end.until.saturating_add(GRACE_NS)) {

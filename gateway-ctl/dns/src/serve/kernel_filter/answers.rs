@@ -15,7 +15,7 @@ const TYPES: [u16; 3] = [rtype::A, rtype::AAAA, rtype::TXT];
 const EDNS: [Option<u16>; 3] = [None, Some(0), Some(0x8000)];
 
 /// Returns the answers of all kinds, by their index in the map.
-pub fn of(state: &State, serial: u64) -> Vec<(u32, FilterAnswer)> {
+pub(super) fn of(state: &State, serial: u64) -> Vec<(u32, FilterAnswer)> {
     let mut answers = Vec::new();
     for (kind, decision) in block_decisions() {
         for (class, qtype) in (0..).zip(TYPES) {

@@ -15,10 +15,10 @@ use crate::wire::{Request, UnusableRequest, compose};
 const MAX_WAITING_QUERIES: usize = 8192;
 
 /// Log buffer of the tasks: the last one.
-pub const TASKS: usize = usize::MAX;
+pub(crate) const TASKS: usize = usize::MAX;
 
 /// Capacity of the queue between the workers and the tasks.
-pub const QUEUE: usize = 4096;
+pub(crate) const QUEUE: usize = 4096;
 
 impl Shared {
     /// Writes the answer to a message in wire format. Leaves `out` empty if the message gets no answer.

@@ -14,7 +14,7 @@ const MIN_BATCH: usize = 4;
 /// Maximum length of a query in bytes. Clients do not send longer queries; longer datagrams are dropped.
 const DATAGRAM: usize = 2048;
 
-pub struct Batch {
+pub(crate) struct Batch {
     datagrams: Box<[[u8; DATAGRAM]]>,
     peers: Box<[Peer]>,
     lengths: [usize; SIZE],
@@ -63,7 +63,7 @@ impl Default for Batch {
 }
 
 impl Batch {
-    pub fn new() -> Batch {
+    pub(crate) fn new() -> Batch {
         // SAFETY: all zeroes is a valid sockaddr_storage, of no family.
         let name = unsafe { std::mem::zeroed() };
         let peer = Peer { name, name_length: 0, control: Control([0; 64]), control_length: 0, arrival: None };
@@ -79,7 +79,7 @@ impl Batch {
 
     /// Receives the datagrams that wait. Returns their number, and whether more may wait. An empty socket is not an
     /// error.
-    pub fn receive(&mut self, socket: &UdpSocket) -> io::Result<(usize, bool)> {
+    pub(crate) fn receive(&mut self, socket: &UdpSocket) -> io::Result<(usize, bool)> {
         let room = self.room;
         for (index, (datagram, peer)) in self.datagrams[..room].iter_mut().zip(&mut self.peers).enumerate() {
             self.messages.put(index, (datagram.as_mut_ptr(), DATAGRAM), peer, FULL_LENGTHS);
@@ -111,32 +111,32 @@ impl Batch {
     }
 
     /// Returns a datagram, its source address and the buffer for its answer. None: no answer can be sent.
-    pub fn datagram(&mut self, index: usize) -> Option<(&[u8], SocketAddr, &mut Vec<u8>)> {
+    pub(crate) fn datagram(&mut self, index: usize) -> Option<(&[u8], SocketAddr, &mut Vec<u8>)> {
         let from = address(&self.peers[index].name)?;
         let datagram = &self.datagrams[index][..self.lengths[index]];
         (from.port() != 0 && !datagram.is_empty()).then_some((datagram, from, &mut self.answers[index]))
     }
 
-    pub fn arrival(&self, index: usize) -> Option<(u32, IpAddr)> {
+    pub(crate) fn arrival(&self, index: usize) -> Option<(u32, IpAddr)> {
         self.peers[index].arrival()
     }
 
-    pub fn peer(&self, index: usize) -> Peer {
+    pub(crate) fn peer(&self, index: usize) -> Peer {
         self.peers[index]
     }
 
-    pub fn question(&self, index: usize) -> &[u8] {
+    pub(crate) fn question(&self, index: usize) -> &[u8] {
         &self.datagrams[index][..self.lengths[index]]
     }
 
     /// Returns the answer to a datagram.
-    pub fn answer(&self, index: usize) -> &[u8] {
+    pub(crate) fn answer(&self, index: usize) -> &[u8] {
         &self.answers[index]
     }
 
     /// Sends the answers to the first `count` datagrams, except empty ones. Answers that the kernel does not accept are
     /// lost.
-    pub fn send(&mut self, socket: &UdpSocket, count: usize) {
+    pub(crate) fn send(&mut self, socket: &UdpSocket, count: usize) {
         let mut used = 0;
         for (answer, peer) in self.answers[..count].iter_mut().zip(&mut self.peers) {
             if answer.is_empty() {

@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd;
 /// Buffer for one `IP_PKTINFO` or `IPV6_PKTINFO` control message, aligned as the kernel requires (cmsg(3)).
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(8))]
-pub struct Control(pub(super) [u8; 64]);
+pub(crate) struct Control(pub(super) [u8; 64]);
 
 #[derive(Clone, Copy)]
 pub struct Peer {

@@ -37,19 +37,19 @@ pub struct SlowPathQuery {
 
 /// Sockets of one worker, and the signal that they changed.
 #[derive(Debug)]
-pub struct WorkerControl {
+pub(crate) struct WorkerControl {
     sockets: ArcSwap<Vec<Arc<UdpSocket>>>,
     wake: UnixDatagram,
     stop: AtomicBool,
 }
 
 impl WorkerControl {
-    pub fn set(&self, sockets: Vec<Arc<UdpSocket>>) {
+    pub(crate) fn set(&self, sockets: Vec<Arc<UdpSocket>>) {
         self.sockets.store(Arc::new(sockets));
         self.pull();
     }
 
-    pub fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Release);
         self.pull();
     }
@@ -60,7 +60,7 @@ impl WorkerControl {
     }
 }
 
-pub struct Worker {
+pub(crate) struct Worker {
     shared: Arc<Shared>,
     control: Arc<WorkerControl>,
     wake_receiver: UnixDatagram,
@@ -84,7 +84,7 @@ const WOKEN: u64 = u64::MAX;
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Worker {
-    pub fn new(
+    pub(crate) fn new(
         shared: Arc<Shared>,
         slow_path: mpsc::Sender<SlowPathQuery>,
         number: usize,
@@ -104,7 +104,7 @@ impl Worker {
 
     /// Runs until the worker is stopped. A panic loses the queries of one round, but the worker continues. If it ended,
     /// the kernel would still deliver a share of the queries to its sockets.
-    pub fn run(&mut self) {
+    pub(crate) fn run(&mut self) {
         loop {
             match catch_unwind(AssertUnwindSafe(|| self.watch())) {
                 Ok(Ok(())) => return,

@@ -23,7 +23,7 @@ use super::super::error::Error;
 const MAX_DATAGRAM_BYTES: usize = 65_535;
 
 #[derive(Debug)]
-pub struct Datagrams {
+pub(super) struct Datagrams {
     /// Hears one address only.
     socket: UdpSocket,
     to: SocketAddr,
@@ -34,12 +34,12 @@ pub struct Datagrams {
 }
 
 impl Datagrams {
-    pub fn new(socket: UdpSocket, to: SocketAddr, header: Vec<u8>) -> Datagrams {
+    pub(super) fn new(socket: UdpSocket, to: SocketAddr, header: Vec<u8>) -> Datagrams {
         Datagrams { socket, to, header, error: Mutex::default(), failed: Notify::new() }
     }
 
     /// Waits until the system reports an error of the path.
-    pub async fn failed(&self) -> Error {
+    pub(super) async fn failed(&self) -> Error {
         loop {
             self.failed.notified().await;
             let error = self.error.lock().take();

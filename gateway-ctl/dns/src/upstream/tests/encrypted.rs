@@ -119,7 +119,7 @@ impl Drop for Secure {
     }
 }
 
-pub fn client(roots: RootCertStore) -> Arc<ClientConfig> {
+pub(super) fn client(roots: RootCertStore) -> Arc<ClientConfig> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()

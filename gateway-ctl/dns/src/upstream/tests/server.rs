@@ -13,7 +13,7 @@ use super::super::message::question_of;
 
 /// Action of a server for a query.
 #[derive(Clone, Debug)]
-pub enum Act {
+pub(super) enum Act {
     Say(Vec<u8>),
     SayAll(Vec<Vec<u8>>),
     After(Duration, Vec<u8>),
@@ -28,7 +28,7 @@ pub enum Act {
 
 /// Query as received.
 #[derive(Clone, Debug)]
-pub struct Came {
+pub(super) struct Came {
     pub over_tcp: bool,
     /// Counts from 0.
     pub number: usize,
@@ -36,24 +36,24 @@ pub struct Came {
 }
 
 impl Came {
-    pub fn has_edns(&self) -> bool {
+    pub(super) fn has_edns(&self) -> bool {
         self.message[11] == 1
     }
 
     /// Answered with an address.
-    pub fn address(&self, last: u8) -> Vec<u8> {
+    pub(super) fn address(&self, last: u8) -> Vec<u8> {
         answer(&self.message, last)
     }
 
     /// An answer of this code without records.
-    pub fn rcode(&self, rcode: u8) -> Vec<u8> {
+    pub(super) fn rcode(&self, rcode: u8) -> Vec<u8> {
         let mut message = self.message[..2].to_vec();
         message.extend_from_slice(&[0x81, 0x80 | rcode, 0, 1, 0, 0, 0, 0, 0, 0]);
         message.extend_from_slice(question_of(&self.message).unwrap());
         message
     }
 
-    pub fn truncated(&self) -> Vec<u8> {
+    pub(super) fn truncated(&self) -> Vec<u8> {
         let mut message = self.rcode(0);
         message[2] |= 2;
         message
@@ -61,7 +61,7 @@ impl Came {
 }
 
 /// Returns `192.0.2.last` for any query.
-pub fn answer(asked: &[u8], last: u8) -> Vec<u8> {
+pub(super) fn answer(asked: &[u8], last: u8) -> Vec<u8> {
     let mut message = asked[..2].to_vec();
     message.extend_from_slice(&[0x81, 0x80, 0, 1, 0, 1, 0, 0, 0, 0]);
     message.extend_from_slice(question_of(asked).unwrap());
@@ -73,14 +73,14 @@ pub fn answer(asked: &[u8], last: u8) -> Vec<u8> {
 type Script = Arc<dyn Fn(&Came) -> Act + Send + Sync>;
 
 /// Over UDP and TCP at one port, until dropped.
-pub struct Server {
+pub(super) struct Server {
     pub at: SocketAddr,
     pub came: Arc<Mutex<Vec<Came>>>,
     tasks: Vec<JoinHandle<()>>,
 }
 
 impl Server {
-    pub async fn new(script: impl Fn(&Came) -> Act + Send + Sync + 'static) -> Server {
+    pub(super) async fn new(script: impl Fn(&Came) -> Act + Send + Sync + 'static) -> Server {
         loop {
             let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
             // Another process may have the same TCP port.
@@ -91,7 +91,10 @@ impl Server {
     }
 
     /// At an address where one was before.
-    pub async fn again(at: SocketAddr, script: impl Fn(&Came) -> Act + Send + Sync + 'static) -> Server {
+    pub(super) async fn again(
+        at: SocketAddr,
+        script: impl Fn(&Came) -> Act + Send + Sync + 'static,
+    ) -> Server {
         // Another process may use the port briefly.
         let binding = async {
             loop {
@@ -119,11 +122,11 @@ impl Server {
         Server { at, came, tasks }
     }
 
-    pub fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.came.lock().len()
     }
 
-    pub fn over_tcp(&self) -> usize {
+    pub(super) fn over_tcp(&self) -> usize {
         self.came.lock().iter().filter(|came| came.over_tcp).count()
     }
 }
@@ -181,7 +184,7 @@ async fn connections(listener: TcpListener, came: Arc<Mutex<Vec<Came>>>, script:
 }
 
 /// Queries of one connection.
-pub async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
+pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     mut stream: S,
     came: Arc<Mutex<Vec<Came>>>,
     script: Script,

@@ -18,7 +18,7 @@ use crate::validated::{check_free_text, is_host_name};
 pub use address_range::AddressRange;
 
 /// Largest range of addresses.
-pub const MAX_RANGE: u32 = 1 << 20;
+pub(super) const MAX_RANGE: u32 = 1 << 20;
 /// Most exclusions.
 const MAX_EXCLUSIONS: usize = 256;
 

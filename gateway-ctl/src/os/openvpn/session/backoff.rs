@@ -10,7 +10,7 @@ use gateway_outbound::backoff::{Backoff as Waits, give_or_take_a_quarter};
 
 /// Reason for the end of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ExitReason {
+pub(super) enum ExitReason {
     /// The session ended it because the wanted state changed.
     Requested,
     /// It ended by itself, or was killed.
@@ -22,7 +22,7 @@ pub enum ExitReason {
 }
 
 impl ExitReason {
-    pub fn words(&self) -> Option<String> {
+    pub(super) fn words(&self) -> Option<String> {
         match self {
             ExitReason::Requested => None,
             ExitReason::Gone(words) => words.clone(),
@@ -38,7 +38,7 @@ const DENIED: Waits = Waits::new(Duration::from_secs(60), Duration::from_secs(36
 const ATTEMPT: Waits = Waits::new(FIRST, Duration::from_secs(15));
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Backoff {
+pub(super) struct Backoff {
     ended: u32,
     denied: u32,
     attempts: u32,
@@ -47,12 +47,12 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    pub fn connected(&mut self) {
+    pub(super) fn connected(&mut self) {
         *self = Backoff { was_connected: true, ..Backoff::default() };
     }
 
     /// Returns the delay before the next process, or `None` to continue at once.
-    pub fn after(&mut self, ending: &ExitReason) -> Option<Duration> {
+    pub(super) fn after(&mut self, ending: &ExitReason) -> Option<Duration> {
         let was_connected = std::mem::take(&mut self.was_connected);
         self.attempts = 0;
         let pause = match ending {
@@ -72,7 +72,7 @@ impl Backoff {
     }
 
     /// Returns the delay before the next attempt of a process that lost its connection.
-    pub fn attempt(&mut self) -> Duration {
+    pub(super) fn attempt(&mut self) -> Duration {
         self.attempts += 1;
         match self.attempts {
             1 => give_or_take_a_quarter(Duration::from_millis(100)),

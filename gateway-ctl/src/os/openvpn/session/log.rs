@@ -11,7 +11,7 @@ const WINDOW: Duration = Duration::from_secs(1);
 /// Minimum length of a secret to hide. Shorter secrets also occur in innocent words.
 const MIN_SECRET_LENGTH: usize = 4;
 
-pub struct Log {
+pub(super) struct Log {
     interface: String,
     secrets: Vec<gateway_model::Secret>,
     since: Instant,
@@ -19,14 +19,14 @@ pub struct Log {
 }
 
 impl Log {
-    pub fn new(process: &OpenVpnProcess) -> Log {
+    pub(super) fn new(process: &OpenVpnProcess) -> Log {
         let secrets = [&process.password, &process.key_passphrase].map(Clone::clone);
         let secrets =
             secrets.into_iter().filter(|secret| secret.expose().len() >= MIN_SECRET_LENGTH).collect();
         Log { interface: process.interface.clone(), secrets, since: Instant::now(), lines: 0 }
     }
 
-    pub fn write(&mut self, line: &str) {
+    pub(super) fn write(&mut self, line: &str) {
         // Traffic of the management socket, which includes names and tokens.
         if line.starts_with("MANAGEMENT: ") {
             return;
@@ -45,7 +45,7 @@ impl Log {
         }
     }
 
-    pub fn hidden(&self, line: &str) -> String {
+    pub(super) fn hidden(&self, line: &str) -> String {
         let mut line = super::super::log_parser::clean(line);
         for secret in &self.secrets {
             line = line.replace(secret.expose(), "***");

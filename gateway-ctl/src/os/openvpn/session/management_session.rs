@@ -31,7 +31,7 @@ const RESOLVE_AGAIN: Duration = Duration::from_secs(5);
 const MAX_PUSHED: usize = 64;
 
 /// A started process with its management session.
-pub struct ManagementSession {
+pub(super) struct ManagementSession {
     child: Child,
     output: mpsc::Receiver<String>,
     management: Lines<BufReader<OwnedReadHalf>>,
@@ -56,7 +56,7 @@ pub struct ManagementSession {
 
 impl ManagementSession {
     /// Starts the process and waits for its first sign of life.
-    pub async fn open(
+    pub(super) async fn open(
         (folder, endpoint_names): (&Path, &Resolver),
         process: &OpenVpnProcess,
     ) -> Result<ManagementSession, ExitReason> {
@@ -137,7 +137,7 @@ impl ManagementSession {
     }
 
     /// Runs until the process ends or another one is wanted. In the second case it ends the process first.
-    pub async fn run(
+    pub(super) async fn run(
         mut self,
         process: &OpenVpnProcess,
         wanted: &mut watch::Receiver<DesiredSession>,

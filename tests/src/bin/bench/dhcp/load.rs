@@ -10,13 +10,13 @@ use anyhow::{Context, Result, bail, ensure};
 use gateway_tests::dhcp::{ACK, DISCOVER, Message, NAK, OFFER, REQUEST, Relay, address_option};
 
 /// Clients that exchange messages at the same time.
-pub const CLIENTS_AT_ONCE: usize = 128;
+pub(super) const CLIENTS_AT_ONCE: usize = 128;
 /// Share of lost messages that a measurement may have.
 const MAX_LOSS: f64 = 0.01;
 
 /// Result of a load.
 #[derive(Clone, Copy, Debug)]
-pub struct Load {
+pub(super) struct Load {
     pub per_second: f64,
     /// Messages without an answer.
     pub repeated: u64,
@@ -31,7 +31,7 @@ enum Client {
 }
 
 /// Gets an address for each of these clients, and adds them to the addresses that are given.
-pub fn exchange(relay: &Relay, clients: Range<u32>, given: &mut BTreeSet<Ipv4Addr>) -> Result<Load> {
+pub(super) fn exchange(relay: &Relay, clients: Range<u32>, given: &mut BTreeSet<Ipv4Addr>) -> Result<Load> {
     let number = f64::from(clients.end - clients.start);
     let mut repeated = 0;
     let mut waiting: BTreeMap<[u8; 6], Client> = BTreeMap::new();

@@ -30,7 +30,7 @@ struct Exchanges {
 
 /// Raises the rate until more than one exchange in ten stays incomplete. Returns the most exchanges per second that were
 /// completed.
-pub fn sustained(namespace: &Namespace, relay: &str, server: &str) -> Result<f64> {
+pub(super) fn sustained(namespace: &Namespace, relay: &str, server: &str) -> Result<f64> {
     let mut sustained = 0.0;
     for (run, rate) in RATES.into_iter().enumerate() {
         let exchanges = exchange(namespace, relay, server, rate, run)?;

@@ -33,13 +33,13 @@ const START: Duration = Duration::from_secs(30);
 const FIRST_CLIENT: [u8; 6] = [2, 7, 0, 0, 0, 1];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Make {
+pub(super) enum Make {
     Ours,
     Kea,
 }
 
 impl Make {
-    pub fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Make::Ours => "ours",
             Make::Kea => "kea, memfile",
@@ -48,7 +48,7 @@ impl Make {
 }
 
 #[derive(Debug)]
-pub struct Server {
+pub(super) struct Server {
     pub make: Make,
     pub relay: Relay,
     pid: u32,
@@ -61,7 +61,7 @@ pub struct Server {
 
 impl Server {
     /// Starts a server without leases on a core, and waits until it offers an address.
-    pub fn start(make: Make, core: usize) -> Result<Server> {
+    pub(super) fn start(make: Make, core: usize) -> Result<Server> {
         let prefix = Prefix::unique()?;
         let [lan, gateway, wan] = ["lan", "gateway", "wan"].map(|label| Namespace::create(&prefix, label));
         let (lan, gateway, wan) = (lan?, gateway?, wan?);
@@ -96,17 +96,17 @@ impl Server {
     }
 
     /// Returns the exchanges per second that perfdhcp gets from the server.
-    pub fn sustained_by_perfdhcp(&self) -> Result<f64> {
+    pub(super) fn sustained_by_perfdhcp(&self) -> Result<f64> {
         let [lan, ..] = &self.namespaces;
         perfdhcp::sustained(lan, &OTHER_RELAY.to_string(), &SERVER.to_string())
     }
 
     /// Returns the processor time that the server has used.
-    pub fn processor_time(&self) -> Result<Duration> {
+    pub(super) fn processor_time(&self) -> Result<Duration> {
         cores::used_by(self.pid)
     }
 
-    pub fn resident(&self) -> Result<u64> {
+    pub(super) fn resident(&self) -> Result<u64> {
         cores::resident(self.pid)
     }
 }

@@ -27,7 +27,7 @@ struct Figures {
     growth: f64,
 }
 
-pub fn run(wanted: &[&str]) -> Result<Vec<Row>> {
+pub(crate) fn run(wanted: &[&str]) -> Result<Vec<Row>> {
     let cores = Cores::split()?;
     let mut servers: Vec<Server> =
         Whose::all().map(|whose| Server::prepare(whose, &cores, false)).collect::<Result<_>>()?;

@@ -16,19 +16,25 @@ const LOST: f64 = 0.001;
 
 /// Result of a load.
 #[derive(Clone, Copy, Debug)]
-pub struct Outcome {
+pub(super) struct Outcome {
     pub answered: u64,
     pub per_second: f64,
 }
 
 /// Sends the queries of the file, at `rate` per second if given. Fails unless all are answered correctly.
-pub fn ask(lan: &Namespace, cores: &Cores, file: &Path, rate: Option<u32>, seconds: u32) -> Result<Outcome> {
+pub(super) fn ask(
+    lan: &Namespace,
+    cores: &Cores,
+    file: &Path,
+    rate: Option<u32>,
+    seconds: u32,
+) -> Result<Outcome> {
     let said = dnsperf(lan, cores, file, rate, seconds, false)?;
     read(&said).with_context(|| format!("what dnsperf says: {said}"))
 }
 
 /// Returns the 99th percentile of the latency in microseconds at this rate of queries per second.
-pub fn slowest(lan: &Namespace, cores: &Cores, file: &Path, rate: u32, seconds: u32) -> Result<f64> {
+pub(super) fn slowest(lan: &Namespace, cores: &Cores, file: &Path, rate: u32, seconds: u32) -> Result<f64> {
     let said = dnsperf(lan, cores, file, Some(rate), seconds, true)?;
     let (answers, summary): (Vec<&str>, Vec<&str>) = said.lines().partition(|line| line.starts_with("> "));
     read(&summary.join("\n")).with_context(|| format!("what dnsperf says: {}", summary.join("\n")))?;

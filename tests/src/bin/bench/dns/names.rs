@@ -20,11 +20,11 @@ const FIRST: [&str; 8] = ["ads", "track", "stats", "pixel", "cdn", "metrics", "m
 const TOP: [&str; 8] = ["com", "net", "org", "info", "de", "xyz", "top", "io"];
 
 /// Returns `count` distinct domains of about 20 letters, as block lists contain them. The sequence is always the same.
-pub fn domains(count: usize) -> impl Iterator<Item = String> {
+pub(super) fn domains(count: usize) -> impl Iterator<Item = String> {
     (0..count).map(domain)
 }
 
-pub fn domain(number: usize) -> String {
+pub(super) fn domain(number: usize) -> String {
     let mut chance = Chance::new(number as u64);
     let mut name = String::new();
     if chance.below(5) < 2 {
@@ -69,7 +69,7 @@ impl Chance {
 
 /// Queried names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(super) enum Kind {
     /// Names of the list, with equal frequency.
     Blocked,
     /// Names that were queried before, with equal frequency.
@@ -82,7 +82,7 @@ pub enum Kind {
 
 /// A load of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
+pub(super) enum Phase {
     Warm,
     Fixed,
     Fast,
@@ -104,9 +104,9 @@ impl Phase {
 }
 
 impl Kind {
-    pub const ALL: [Kind; 4] = [Kind::Blocked, Kind::Cached, Kind::Mix, Kind::Once];
+    pub(super) const ALL: [Kind; 4] = [Kind::Blocked, Kind::Cached, Kind::Mix, Kind::Once];
 
-    pub fn bench(self) -> &'static str {
+    pub(super) fn bench(self) -> &'static str {
         match self {
             Kind::Blocked => "dns_blocked",
             Kind::Cached => "dns_cached",
@@ -118,7 +118,7 @@ impl Kind {
 
 /// The names of the load and its files in the format of dnsperf.
 #[derive(Debug)]
-pub struct Questions {
+pub(super) struct Questions {
     folder: TempDir,
     listed: usize,
     pub blocked: Vec<String>,
@@ -126,7 +126,7 @@ pub struct Questions {
 }
 
 impl Questions {
-    pub fn write(listed: usize) -> Result<Self> {
+    pub(super) fn write(listed: usize) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("gateway-").tempdir().context("temporary directory")?;
         let every = (listed / ASKED).max(1);
         let blocked: Vec<String> = domains(listed).step_by(every).take(ASKED).collect();
@@ -144,7 +144,7 @@ impl Questions {
         Ok(questions)
     }
 
-    pub fn file(&self, kind: Kind, phase: Phase) -> PathBuf {
+    pub(super) fn file(&self, kind: Kind, phase: Phase) -> PathBuf {
         let name = match kind {
             Kind::Once => format!("{}_{phase:?}", kind.bench()),
             _ => kind.bench().to_owned(),
@@ -173,7 +173,7 @@ impl Questions {
 }
 
 /// Writes a file line by line in one write.
-pub fn write_lines(path: &Path, lines: impl Iterator<Item = String>) -> Result<()> {
+pub(super) fn write_lines(path: &Path, lines: impl Iterator<Item = String>) -> Result<()> {
     let mut text = String::new();
     for line in lines {
         text.push_str(&line);

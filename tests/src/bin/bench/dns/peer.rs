@@ -15,7 +15,7 @@ use super::names::{domains, write_lines};
 use super::testbed::RESOLVER;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Make {
+pub(super) enum Make {
     Unbound,
     Dnsdist,
     Dnsmasq,
@@ -23,9 +23,9 @@ pub enum Make {
 }
 
 impl Make {
-    pub const ALL: [Make; 4] = [Make::Unbound, Make::Dnsdist, Make::Dnsmasq, Make::Recursor];
+    pub(super) const ALL: [Make; 4] = [Make::Unbound, Make::Dnsdist, Make::Dnsmasq, Make::Recursor];
 
-    pub fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Make::Unbound => "unbound",
             Make::Dnsdist => "dnsdist",
@@ -35,7 +35,7 @@ impl Make {
     }
 
     /// Writes the configuration with `blocked` blocked domains.
-    pub fn configure(self, folder: &Path, blocked: usize) -> Result<()> {
+    pub(super) fn configure(self, folder: &Path, blocked: usize) -> Result<()> {
         let list = folder.join("list");
         let lines = domains(blocked);
         match self {
@@ -101,7 +101,7 @@ impl Make {
     }
 
     /// Starts the peer in a namespace, restricted to this core if given.
-    pub fn start(self, namespace: &Namespace, folder: &Path, core: Option<usize>) -> Result<Process> {
+    pub(super) fn start(self, namespace: &Namespace, folder: &Path, core: Option<usize>) -> Result<Process> {
         let file = folder.join(self.file());
         let (program, arguments) = match self {
             Make::Unbound => ("unbound", vec!["-d".into(), "-c".into(), file.into_os_string()]),
@@ -121,7 +121,7 @@ impl Make {
 
 /// Returns a command that runs a program on these cores with the highest priority. Its process id is that of the
 /// program.
-pub fn first_on(namespace: &Namespace, cores: &str, program: &str) -> Command {
+pub(crate) fn first_on(namespace: &Namespace, cores: &str, program: &str) -> Command {
     let mut command = namespace.command("nice");
     command.args(["-n", &FIRST.to_string(), "taskset", "-c", cores, program]);
     command

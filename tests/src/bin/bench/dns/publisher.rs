@@ -13,7 +13,7 @@ use super::names::domains;
 const AT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8053);
 
 /// Serves lists of these lengths for the duration of the bench: `/N` has the first N domains.
-pub fn start(gateway: &Namespace, on: Vec<usize>, counts: &[usize]) -> Result<()> {
+pub(super) fn start(gateway: &Namespace, on: Vec<usize>, counts: &[usize]) -> Result<()> {
     let listener = gateway.within(|| TcpListener::bind(AT)).context("a place for lists")?;
     let lists: BTreeMap<usize, Vec<u8>> = counts.iter().map(|count| (*count, text(*count))).collect();
     std::thread::spawn(move || {
@@ -30,7 +30,7 @@ pub fn start(gateway: &Namespace, on: Vec<usize>, counts: &[usize]) -> Result<()
 }
 
 /// Returns the URL of a list with this number of domains.
-pub fn url(count: usize) -> String {
+pub(super) fn url(count: usize) -> String {
     format!("http://{AT}/{count}")
 }
 

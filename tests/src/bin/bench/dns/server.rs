@@ -29,13 +29,13 @@ const TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Implementation of the resolver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whose {
+pub(super) enum Whose {
     Ours,
     Peer(Make),
 }
 
 impl Whose {
-    pub fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Whose::Ours => "ours",
             Whose::Peer(make) => make.name(),
@@ -43,13 +43,13 @@ impl Whose {
     }
 
     /// Returns the gateway, then the peers.
-    pub fn all() -> impl Iterator<Item = Whose> {
+    pub(super) fn all() -> impl Iterator<Item = Whose> {
         [Whose::Ours].into_iter().chain(Make::ALL.map(Whose::Peer))
     }
 }
 
 #[derive(Debug)]
-pub struct Server {
+pub(super) struct Server {
     pub whose: Whose,
     // Field order is drop order: processes end first, then files, then networks.
     process: Option<Process>,
@@ -63,7 +63,7 @@ pub struct Server {
 
 impl Server {
     /// Builds the testbed and writes the configuration. A pinned resolver runs on its own core only.
-    pub fn prepare(whose: Whose, cores: &Cores, pinned: bool) -> Result<Self> {
+    pub(super) fn prepare(whose: Whose, cores: &Cores, pinned: bool) -> Result<Self> {
         let testbed = Testbed::build(cores)?;
         let folder = tempfile::Builder::new().prefix("gateway-").tempdir().context("temporary directory")?;
         let pinned = pinned.then_some(cores.resolver);
@@ -82,7 +82,7 @@ impl Server {
 
     /// Starts the resolver with `blocked` blocked domains in its configuration. Returns the time until the last of them
     /// is blocked.
-    pub fn start(&mut self, blocked: usize) -> Result<Duration> {
+    pub(super) fn start(&mut self, blocked: usize) -> Result<Duration> {
         if let Whose::Peer(make) = self.whose {
             make.configure(self.folder.path(), blocked)?;
         }
@@ -103,7 +103,7 @@ impl Server {
 
     /// Gateway only: subscribes to a list of `blocked` domains that replaces the previous one. Returns the time until
     /// the last of them is blocked.
-    pub fn subscribe(&mut self, blocked: usize) -> Result<Duration> {
+    pub(super) fn subscribe(&mut self, blocked: usize) -> Result<Duration> {
         self.unsubscribe()?;
         let list = json!({"name": format!("{blocked} domains"), "url": publisher::url(blocked)});
         let started = Instant::now();
@@ -115,13 +115,13 @@ impl Server {
     }
 
     /// Gateway only: removes the subscription, so that no name is blocked.
-    pub fn unsubscribe(&mut self) -> Result<()> {
+    pub(super) fn unsubscribe(&mut self) -> Result<()> {
         let Some(id) = self.subscribed.take() else { return Ok(()) };
         self.daemon()?.api().delete(&format!("/dns/blocklist/{id}")).map(drop)
     }
 
     /// Stops the resolver gracefully.
-    pub fn stop(&mut self) -> Result<()> {
+    pub(super) fn stop(&mut self) -> Result<()> {
         if let Some(mut process) = self.process.take() {
             process.terminate(STOP)?;
         }
@@ -131,27 +131,27 @@ impl Server {
         }
     }
 
-    pub fn pid(&self) -> Result<u32> {
+    pub(super) fn pid(&self) -> Result<u32> {
         let of_daemon = self.daemon.as_ref().and_then(Daemon::pid);
         self.process.as_ref().map(Process::pid).or(of_daemon).context("the resolver does not run")
     }
 
     /// Suspends or resumes the resolver by a signal. A suspended resolver takes no processor time from the others.
-    pub fn hold_still(&self, still: bool) -> Result<()> {
+    pub(super) fn hold_still(&self, still: bool) -> Result<()> {
         let signal = if still { Signal::SIGSTOP } else { Signal::SIGCONT };
         let pid = Pid::from_raw(i32::try_from(self.pid()?).context("pid")?);
         kill(pid, signal).with_context(|| format!("{signal} to {}", self.whose.name()))
     }
 
     /// Returns the number of answers that the dataplane has sent from its packet cache and its filter.
-    pub fn answered_by_kernel(&self) -> Result<u64> {
+    pub(super) fn answered_by_kernel(&self) -> Result<u64> {
         let Some(daemon) = &self.daemon else { return Ok(0) };
         let status = daemon.api().get("/dns/status")?;
         let count = |field: &str| status[field].as_u64().with_context(|| format!("no count {field}"));
         Ok(count("repeated")? + count("kernel_blocked")?)
     }
 
-    pub fn resident(&self) -> Result<u64> {
+    pub(super) fn resident(&self) -> Result<u64> {
         cores::resident(self.pid()?)
     }
 
@@ -193,7 +193,7 @@ impl Server {
     }
 
     /// Fills the cache of the resolver and checks every answer.
-    pub fn warm(&self, blocked: &[String], passing: &[String]) -> Result<()> {
+    pub(super) fn warm(&self, blocked: &[String], passing: &[String]) -> Result<()> {
         let wrong = || format!("{} answers wrongly", self.whose.name());
         wait_ok(STOP, "right answers", || {
             let names = passing.iter().map(String::as_str);

@@ -54,7 +54,7 @@ struct Figures {
     by_kernel: f64,
 }
 
-pub fn run(wanted: &[&str]) -> Result<Vec<Row>> {
+pub(crate) fn run(wanted: &[&str]) -> Result<Vec<Row>> {
     let cores = Cores::split()?;
     let questions = Questions::write(LISTED)?;
     let servers: Vec<Server> =

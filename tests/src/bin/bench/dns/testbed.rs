@@ -21,17 +21,17 @@ use gateway_tests::topology::SERVER_V4;
 use crate::topology::connect;
 
 /// Address of the resolver on its LAN.
-pub const RESOLVER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
+pub(super) const RESOLVER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 /// TTL of the answers in seconds; longer than any measurement.
 const TTL: u32 = 3600;
 
 /// Answer for a blocked name.
-pub const NULL: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+pub(super) const NULL: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 /// Answer of the upstream for every name.
-pub const ANSWER: IpAddr = IpAddr::V4(SERVER_V4);
+pub(super) const ANSWER: IpAddr = IpAddr::V4(SERVER_V4);
 
 #[derive(Debug)]
-pub struct Testbed {
+pub(super) struct Testbed {
     pub prefix: Prefix,
     _upstream: Upstream,
     pub lan: Namespace,
@@ -41,28 +41,28 @@ pub struct Testbed {
 
 /// Core of each process.
 #[derive(Clone, Debug)]
-pub struct Cores {
+pub(super) struct Cores {
     pub resolver: usize,
     pub load: Vec<usize>,
 }
 
 impl Cores {
     /// Assigns the last core to the resolver. The first one gets most of the machine's interrupts.
-    pub fn split() -> Result<Self> {
+    pub(super) fn split() -> Result<Self> {
         let number = cores::number()?;
         ensure!(number >= 2, "a resolver and its load need a core each, and this machine has one");
         Ok(Self { resolver: number - 1, load: (0..number - 1).collect() })
     }
 
     /// Returns the cores of the load in the format of taskset(1).
-    pub fn of_the_load(&self) -> String {
+    pub(super) fn of_the_load(&self) -> String {
         let numbers: Vec<_> = self.load.iter().map(usize::to_string).collect();
         numbers.join(",")
     }
 }
 
 impl Testbed {
-    pub fn build(cores: &Cores) -> Result<Self> {
+    pub(super) fn build(cores: &Cores) -> Result<Self> {
         let prefix = Prefix::unique()?;
         let lan = Namespace::create(&prefix, "lan")?;
         let gateway = Namespace::create(&prefix, "gateway")?;
@@ -80,12 +80,12 @@ impl Testbed {
         Ok(Self { prefix, _upstream: upstream, lan, gateway, _wan: wan })
     }
 
-    pub fn client(&self) -> Result<Client> {
+    pub(super) fn client(&self) -> Result<Client> {
         Client::within(&self.lan, RESOLVER.into())
     }
 
     /// Fails unless each of the names is answered with this address.
-    pub fn check<'a>(&self, names: impl IntoIterator<Item = &'a str>, wanted: IpAddr) -> Result<()> {
+    pub(super) fn check<'a>(&self, names: impl IntoIterator<Item = &'a str>, wanted: IpAddr) -> Result<()> {
         let mut client = self.client()?;
         for name in names {
             let reply = client.ask(name, A)?;

@@ -12,13 +12,13 @@ const NEWER_FROM: u32 = 20_230_000;
 
 /// A wireguard-go program.
 #[derive(Debug)]
-pub struct Program {
+pub(super) struct Program {
     pub path: PathBuf,
     pub version: String,
 }
 
 /// Returns the program that the variable names, or the first newer one in the search path. Reports why there is none.
-pub fn find() -> Result<Option<Program>> {
+pub(super) fn find() -> Result<Option<Program>> {
     if let Some(path) = std::env::var_os(VARIABLE) {
         let path = PathBuf::from(path);
         let version = version(&path)?.with_context(|| format!("{VARIABLE}: no version of wireguard-go"))?;

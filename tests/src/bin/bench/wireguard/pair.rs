@@ -23,7 +23,7 @@ const SMALL: &str = "200";
 
 /// Load on a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Load {
+pub(super) enum Load {
     /// TCP streams in parallel.
     Streams(u8),
     /// A flood of small datagrams.
@@ -31,7 +31,7 @@ pub enum Load {
 }
 
 impl Load {
-    pub fn unit(self) -> &'static str {
+    pub(super) fn unit(self) -> &'static str {
         match self {
             Load::Streams(_) => "Gbit/s",
             Load::Datagrams => "1 000 datagrams/s",
@@ -51,7 +51,7 @@ impl fmt::Display for Load {
 
 /// Direction of a load, as the client sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
+pub(super) enum Direction {
     Up,
     Down,
 }
@@ -67,14 +67,14 @@ impl fmt::Display for Direction {
 
 /// Implementation at both ends of a tunnel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Make {
+pub(super) enum Make {
     Ours,
     /// The program at this path.
     WireguardGo(PathBuf),
 }
 
 /// Two hosts connected by a link and a tunnel.
-pub struct Pair {
+pub(super) struct Pair {
     make: Make,
     // Drop order: servers and engines before the namespaces.
     _server: Process,
@@ -97,7 +97,7 @@ fn inner(number: u8) -> Ipv4Addr {
 }
 
 impl Pair {
-    pub fn build(make: Make) -> Result<Self> {
+    pub(super) fn build(make: Make) -> Result<Self> {
         let prefix = Prefix::unique()?;
         let (a, b) = (Namespace::create(&prefix, "a")?, Namespace::create(&prefix, "b")?);
         a.ip(&format!("link add eth0 type veth peer name eth0 netns {}", b.name()))?;
@@ -124,7 +124,7 @@ impl Pair {
         Ok(Self { make, _server: server, _ends: ends, a, _b: b })
     }
 
-    pub fn make(&self) -> String {
+    pub(super) fn make(&self) -> String {
         match &self.make {
             Make::Ours => "ours".to_owned(),
             Make::WireguardGo(path) => path.display().to_string(),
@@ -132,7 +132,7 @@ impl Pair {
     }
 
     /// Returns the rate on arrival, in the unit of the load.
-    pub fn rate(&self, load: Load, direction: Direction) -> Result<f64> {
+    pub(super) fn rate(&self, load: Load, direction: Direction) -> Result<f64> {
         let streams = match load {
             Load::Streams(count) => count.to_string(),
             Load::Datagrams => "1".to_owned(),

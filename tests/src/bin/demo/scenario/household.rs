@@ -92,7 +92,7 @@ fn commands(host: &Host) -> Vec<String> {
 }
 
 /// The commands of a host, again and again until it is dropped.
-pub struct Traffic {
+pub(super) struct Traffic {
     end: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }

@@ -31,14 +31,14 @@ use crate::serve::test_doubles::*;
 use crate::serve::{QueryContext, Shared, Transport};
 use crate::wire::Request;
 
-pub const INTERFACE: u32 = 7;
+pub(super) const INTERFACE: u32 = 7;
 
 /// The programs and maps of the kernel.
 #[derive(Clone, Default)]
-pub struct Kernel(pub Arc<Mutex<Maps>>);
+pub(super) struct Kernel(pub Arc<Mutex<Maps>>);
 
 #[derive(Default)]
-pub struct Maps {
+pub(super) struct Maps {
     epoch: u64,
     table: Vec<FilterBucket>,
     answers: HashMap<u32, FilterAnswer>,
@@ -89,7 +89,7 @@ impl Dataplane for Kernel {
 
 impl Kernel {
     /// Answers a query as the programs do.
-    pub fn answer(&self, message: &[u8], server: Address) -> Option<Vec<u8>> {
+    pub(super) fn answer(&self, message: &[u8], server: Address) -> Option<Vec<u8>> {
         let asked = key(&client_host(), self::server(), INTERFACE, message)?;
         let mut maps = self.0.lock();
         let client_key =
@@ -123,7 +123,7 @@ impl Kernel {
 }
 
 /// The filter without zones.
-pub struct FilterOnly(Arc<Filter>);
+pub(super) struct FilterOnly(Arc<Filter>);
 
 impl LocalAnswers for FilterOnly {
     fn decide(&self, asker: &ClientIdentity, question: Question<'_>, now: Timestamp) -> Decision {
@@ -159,7 +159,7 @@ fn may_be_there<R>(created: Result<R, EditError>) {
 }
 
 /// Stored state and lists.
-pub struct Inputs {
+pub(super) struct Inputs {
     pub state: Stored,
     lists: Lists,
     /// Device of the client, and another one.
@@ -167,7 +167,7 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    pub fn new() -> Inputs {
+    pub(super) fn new() -> Inputs {
         let now = Timestamp::now();
         let mut state = Stored::new(now).begin(now);
         let devices = ["02:00:00:00:00:01", "02:00:00:00:00:02"].map(|mac| {
@@ -177,24 +177,24 @@ impl Inputs {
         Inputs { state, lists: Lists::new(Key::new(3)), devices }
     }
 
-    pub fn rule(&mut self, r#match: Match, pattern: &str, action: FilterAction, scope: Scope) {
+    pub(super) fn rule(&mut self, r#match: Match, pattern: &str, action: FilterAction, scope: Scope) {
         let answer = (action == FilterAction::Rewrite).then(|| "192.0.2.7".to_owned());
         let pattern = pattern.to_owned();
         let rule = DnsFilterRule { r#match, pattern, action, answer, scope, ..Default::default() };
         may_be_there(self.state.create(rule));
     }
 
-    pub fn block(&mut self, domain: &str) {
+    pub(super) fn block(&mut self, domain: &str) {
         let domain = DomainName::parse(domain).ok();
         may_be_there(self.state.create(DnsBlock { domain, ..Default::default() }));
     }
 
-    pub fn allow(&mut self, domain: &str) {
+    pub(super) fn allow(&mut self, domain: &str) {
         let domain = DomainName::parse(domain).ok();
         may_be_there(self.state.create(DnsAllow { domain, ..Default::default() }));
     }
 
-    pub fn list(&mut self, feed: bool, text: &str) {
+    pub(super) fn list(&mut self, feed: bool, text: &str) {
         let number = self.lists.ids().count();
         let (name, url) = (format!("list {number}"), format!("https://lists.example/{number}"));
         let id = match feed {
@@ -210,33 +210,33 @@ impl Inputs {
         self.lists.put(id, Reader::read(None, self.lists.key(), text.as_bytes())).expect("there is room");
     }
 
-    pub fn filter(&self) -> FilterOnly {
+    pub(super) fn filter(&self) -> FilterOnly {
         let options = Options { zone: TimeZone::UTC, canaries: Canaries::default() };
         FilterOnly(Arc::new(Filter::new(&self.state, &self.lists, options)))
     }
 }
 
-pub fn client_address() -> IpAddr {
+pub(super) fn client_address() -> IpAddr {
     "192.0.2.9".parse().expect("v4")
 }
 
 /// The client as the programs see it.
-pub fn client_host() -> Host {
+pub(super) fn client_host() -> Host {
     let ingress = Ingress { mac: [2, 0, 0, 0, 0, 9], interface: INTERFACE, vlan: 0 };
     Host { address: client_address(), ingress: Some(ingress) }
 }
 
-pub fn server() -> IpAddr {
+pub(super) fn server() -> IpAddr {
     "192.0.2.1".parse().expect("v4")
 }
 
-pub struct FilterFixture {
+pub(super) struct FilterFixture {
     world: Fixture,
     pub kernel: Kernel,
 }
 
 impl FilterFixture {
-    pub fn new(inputs: &Inputs, settings: Settings) -> FilterFixture {
+    pub(super) fn new(inputs: &Inputs, settings: Settings) -> FilterFixture {
         let kernel = Kernel::default();
         let dataplane = Some(Box::new(kernel.clone()) as Box<dyn Dataplane>);
         let world =
@@ -249,12 +249,12 @@ impl FilterFixture {
         fixture
     }
 
-    pub fn shared(&self) -> &Arc<Shared> {
+    pub(super) fn shared(&self) -> &Arc<Shared> {
         &self.world.shared
     }
 
     /// Brings the table up to date, and serves the client.
-    pub fn serve(&self) {
+    pub(super) fn serve(&self) {
         let shared = self.shared();
         shared.collect_filter_hits();
         shared.kernel_filter.sync(&shared.kernel_cache, &shared.state);
@@ -265,7 +265,7 @@ impl FilterFixture {
         shared.kernel_filter.offer(&offer, &state, epoch, shared.clock.now());
     }
 
-    pub fn change(&self, change: impl Fn(&mut State)) {
+    pub(super) fn change(&self, change: impl Fn(&mut State)) {
         self.shared().state.rcu(|state| {
             let mut state = State::clone(state);
             change(&mut state);
@@ -274,11 +274,11 @@ impl FilterFixture {
         self.shared().kernel_cache.invalidate();
     }
 
-    pub fn kernel(&self, message: &[u8]) -> Option<Vec<u8>> {
+    pub(super) fn kernel(&self, message: &[u8]) -> Option<Vec<u8>> {
         self.kernel.answer(message, server().into())
     }
 
-    pub fn resolver(&self, message: &[u8]) -> Option<Vec<u8>> {
+    pub(super) fn resolver(&self, message: &[u8]) -> Option<Vec<u8>> {
         let state = self.shared().state.load_full();
         let (client, now) = (state.clients.client(&client_host()), self.shared().clock.now());
         let request = Request::read(message).ok()?;
@@ -288,7 +288,7 @@ impl FilterFixture {
     }
 
     /// Checks that both answer alike.
-    pub fn check(&self, message: &[u8]) {
+    pub(super) fn check(&self, message: &[u8]) {
         let answer = self.kernel(message).expect("from the kernel");
         assert_eq!(Some(answer), self.resolver(message));
     }

@@ -41,7 +41,7 @@ fn form(code: u8) -> Form {
 }
 
 /// Returns the bytes of an option's value, or a sentence about the expected text.
-pub fn wire(code: u8, text: &str) -> Result<Vec<u8>, &'static str> {
+pub(super) fn wire(code: u8, text: &str) -> Result<Vec<u8>, &'static str> {
     let text = text.trim();
     let bytes = match form(code) {
         Form::Addresses => addresses(text),

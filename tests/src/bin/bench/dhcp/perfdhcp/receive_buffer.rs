@@ -13,7 +13,7 @@ const SETTING: &str = "/proc/sys/net/core/rmem_default";
 const LARGE: &str = "67108864";
 
 /// Starts a program and returns when a UDP socket of its namespace has this port. That socket has a large receive buffer.
-pub fn spawn_with_a_large_one(command: &mut Command, port: u16) -> Result<Child> {
+pub(super) fn spawn_with_a_large_one(command: &mut Command, port: u16) -> Result<Child> {
     let _default = RaisedDefault::new()?;
     let child = command.spawn()?;
     let sockets = format!("/proc/{}/net/udp", child.id());
