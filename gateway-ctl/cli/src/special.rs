@@ -193,7 +193,6 @@ pub(crate) fn absent(client: &Client, method: Method, path: &str, noun: &str, na
     Refusal {
         method,
         url: client.address.url(path),
-        address: client.address.clone(),
         had_body: false,
         status: 404,
         code: "not_found".to_owned(),
