@@ -12,6 +12,7 @@ mod envelope;
 mod export;
 mod extfilter;
 mod interfaces;
+mod monitoring;
 mod objects;
 mod pages;
 mod privacy;

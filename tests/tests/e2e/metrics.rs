@@ -39,8 +39,23 @@ fn metrics_cover_dataplane_and_resolver_and_pass_promtool() {
     };
     assert!(value("gateway_start_time_seconds ") > 1.7e9);
     assert!(value("gateway_tunnel_transmit_bytes_total{") > 0.0);
+    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/src/metrics.md"));
+    let page = page.expect("the page of metrics");
+    let families = metrics.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    let unknown: Vec<&str> = families.filter(|line| !page.contains(&documented_name(line))).collect();
+    assert!(unknown.is_empty(), "docs/src/metrics.md does not know {unknown:?}");
     let problems = promtool(&prometheus_text(&metrics));
     assert!(problems.is_empty(), "{problems}\n{metrics}");
+}
+
+/// Returns the name of a family as the page has it: that of its samples.
+fn documented_name(family: &str) -> String {
+    match family.split_once(' ') {
+        Some((name, "counter")) => format!("`{name}_total"),
+        Some((name, "info")) => format!("`{name}_info"),
+        Some((name, _)) => format!("`{name}"),
+        None => family.to_owned(),
+    }
 }
 
 /// Returns the metrics in Prometheus' own text format, which promtool parses. There the family of a counter has the

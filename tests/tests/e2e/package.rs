@@ -100,6 +100,8 @@ fn package_names_its_files_and_what_they_need() {
         "-rw-r----- root/root ./etc/gatewayd/config.yaml",
         "-rw-r--r-- root/root ./usr/lib/systemd/system/gatewayd.service",
         "-rw-r--r-- root/root ./usr/lib/systemd/system/gatewayd-guard.service",
+        "-rw-r--r-- root/root ./usr/share/gatewayd/grafana/gatewayd.json",
+        "-rw-r--r-- root/root ./usr/share/gatewayd/prometheus/gatewayd.rules.yml",
         "-rw-r--r-- root/root ./usr/share/bash-completion/completions/gateway-ctl",
         "-rw-r--r-- root/root ./usr/share/zsh/vendor-completions/_gateway-ctl",
         "-rw-r--r-- root/root ./usr/share/fish/vendor_completions.d/gateway-ctl.fish",

@@ -76,6 +76,7 @@ pub(super) fn pack(programs: &Path, into: &Path, compression: Compression) -> Re
     tree.program("usr/bin/gateway-ctl", &client)?;
     contains_embedded_files(&root.join("usr/sbin/gatewayd"))?;
     units(&mut tree)?;
+    monitoring(&mut tree)?;
     tree.file("etc/gatewayd/config.yaml", 0o640, &source("gateway-ctl/model/src/settings/example.yaml")?)?;
     tree.compressed("usr/share/man/man8/gatewayd.8.gz", page::of_help(&daemon)?.as_bytes())?;
     for (file, content) in printed(|| Command::new(&client))? {
@@ -139,6 +140,15 @@ fn units(tree: &mut Tree) -> Result<()> {
     for unit in ["gatewayd.service", "gatewayd-guard.service"] {
         let content = source(&format!("packaging/{unit}"))?;
         tree.file(&format!("usr/lib/systemd/system/{unit}"), 0o644, &content)?;
+    }
+    Ok(())
+}
+
+/// Puts in what other programs read of the gateway: rules of Prometheus and the dashboard of Grafana.
+fn monitoring(tree: &mut Tree) -> Result<()> {
+    for file in ["prometheus/gatewayd.rules.yml", "grafana/gatewayd.json"] {
+        let content = source(&format!("packaging/{file}"))?;
+        tree.file(&format!("usr/share/gatewayd/{file}"), 0o644, &content)?;
     }
     Ok(())
 }
