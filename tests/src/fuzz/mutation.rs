@@ -88,6 +88,15 @@ pub const CAPTURED_PACKET: &Words = &[
     &[0xc0, 12],
     &[44, 0],
 ];
+pub const FLOW_RECORD: &Words = &[
+    &[0xff, 0x0f, 6, 0xbb, 1],
+    &[0x02, 0, 17, 53, 0],
+    &[0x80, 0x80, 0x80, 1],
+    &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1],
+    b"\x0bwww.example",
+    b"\x04wg-a\x01\x08vpn:wg-a",
+];
+
 pub const STUN: &Words = &[
     &[1, 1],
     &[1, 0x11],
