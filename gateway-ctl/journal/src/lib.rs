@@ -5,6 +5,7 @@
 
 pub mod erase;
 mod format;
+mod forward;
 mod journal;
 mod ledger;
 mod pages;

@@ -262,3 +262,41 @@ fn an_erasure_leaves_no_byte() {
     journal.flush(at(0));
     assert_eq!(found(&journal, None, 10, u64::MAX).len(), 1);
 }
+
+proptest! {
+    #[test]
+    fn records_are_passed_on_in_their_order_from_any_id(
+        chunks in proptest::collection::vec((1..9_000_i64, any::<bool>()), 1..6),
+        recent in prop_oneof![Just(0), 1..20_000_usize],
+        (from, most) in (0..30_000_u64, 1..30_000_usize),
+        is_reopened in any::<bool>(),
+    ) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = Settings { recent, ..settings(folder.path()) };
+        let mut journal: Journal<Numbers> = Journal::new(place.clone(), at(0));
+        let mut added = 0;
+        for (count, is_flushed) in chunks {
+            add(&mut journal, (added..added + count).map(|second| (second, 1)));
+            added += count;
+            if is_flushed {
+                journal.flush(at(0));
+            }
+        }
+        if is_reopened {
+            journal.flush(at(0));
+            journal = Journal::new(place, at(0));
+        }
+        let pages = journal.view();
+        let mut ids = Vec::new();
+        pages.forward(from, |view, id| {
+            // Ids begin at 1, seconds at 0.
+            assert_eq!(view.time(), i64::try_from(at(id.cast_signed() - 1).as_nanosecond()).expect("a time"));
+            ids.push(id);
+            ids.len() < most
+        });
+        let end = added.cast_unsigned() + 1;
+        prop_assert_eq!(pages.next_id(), end);
+        let expected: Vec<u64> = (from.max(1)..end).take(most).collect();
+        prop_assert_eq!(ids, expected);
+    }
+}
