@@ -130,6 +130,10 @@ async fn succeed(client: &Client, endpoint: &Endpoint, headers: &[(&str, &str)])
             client.put("/alerts/email", mail).await.data();
             None
         }
+        (_, "/alerts/mqtt/test") => {
+            client.put("/alerts/mqtt", json!({"host": "127.0.0.1", "port": 1})).await.data();
+            None
+        }
         (_, "/config/export-encrypted" | "/backup/export-encrypted" | "/backup/export") => {
             Some(json!({"passphrase": "correct horse battery"}))
         }
