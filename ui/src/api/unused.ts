@@ -39,6 +39,8 @@ export const unused: Record<string, string> = {
   'PUT /alerts/email': 'receivers by mail and MQTT are still to get their page',
   'PUT /alerts/mqtt': 'receivers by mail and MQTT are still to get their page',
   'POST /alerts/email/test': 'receivers by mail and MQTT are still to get their page',
+  'POST /alerts/{id}/mute': 'the inbox is still to get mutes',
+  'POST /alerts/{id}/unmute': 'the inbox is still to get mutes',
   'GET /alerts/rules/{id}': 'the list has each of them whole',
   'GET /auth/keys/{id}': 'the list has each of them whole',
   'GET /exceptions/{id}': 'the list has each of them whole',
