@@ -158,6 +158,11 @@ async fn succeed(client: &Client, endpoint: &Endpoint, headers: &[(&str, &str)])
         }
         (_, "/tunnels/upload-ovpn") => Some(json!({"name": "uploaded", "config": examples::OVPN})),
         (_, "/routing/policies/apply" | "/routing/policies/discard" | "/enforce/reconcile") => None,
+        (_, "/alerts/{id}/mute") => Some(json!({"duration_sec": 60})),
+        (_, "/alerts/{id}/unmute") => {
+            client.post(&path.replace("unmute", "mute"), json!({"duration_sec": 60})).await.data();
+            None
+        }
         ("POST", path) if path.contains("{id}") => None,
         ("POST", _) if dependent.is_some() => dependent.map(|(_, body)| body),
         ("PUT", "/alerts/rules/{id}" | "/dns/records/{id}") => Some(made.clone()),
