@@ -4,6 +4,7 @@ mod alertmanager;
 mod email;
 mod irc_relay;
 mod mqtt;
+mod mute;
 mod outbox;
 mod signature;
 mod source;

@@ -22,6 +22,7 @@ use server::Server;
 const ELSEWHERE: &[(&str, &str)] = &[
     ("GET /events", "goes on for ever: contract views::events_tell_of_each_commit"),
     ("POST /alerts/email/test", "would send to whatever server was made up: the suite deliveries"),
+    ("POST /alerts/mqtt/test", "would publish at whatever broker was made up: the suite deliveries"),
     ("POST /alerts/webhook/test", "would send to whatever URL was made up: the suite deliveries"),
     ("POST /system/wipe", "takes away what the others are tried on: contract security, e2e wipe"),
 ];

@@ -1,7 +1,6 @@
 //! Audit log, alerts with their rules and receivers, and the endpoints of anomalies that this version does not implement.
 
 use gateway_core::alerts::{Alert, AlertStatus};
-use gateway_ctl::services::alerts::{Alerts, RequestError};
 use gateway_ctl::store::{AlertFilter, AuditEntry, AuditFilter, AuditResult, PageEnd};
 use gateway_model::Id;
 use gateway_model::capability::Capability;
@@ -15,16 +14,15 @@ use serde_json::Value;
 use crate::authorization::Access;
 use crate::blocking::blocking;
 use crate::context::Cx;
-use crate::error::{ApiError, Code};
+use crate::error::ApiError;
 use crate::query::parameters::{Before, Limit};
 use crate::reply::WithHeaders;
 use crate::request::Req;
 use crate::table::Method::Get;
-use crate::table::{Audit, Collection, Effect, Ops, Table};
-
-const NOUN: &str = "alert";
+use crate::table::{Collection, Ops, Table};
 
 mod receiver_tests;
+mod requests;
 
 pub(super) fn rows(t: &mut Table) {
     receiver_tests::rows(t);
@@ -48,16 +46,8 @@ pub(super) fn rows(t: &mut Table) {
         .query::<AlertQuery>();
     t.view("/alerts/active", "list_active_alerts", list_active)
         .summary("Alerts that are not resolved, newest first")
-        .doc("Includes those that are acknowledged.");
-    let acts = |action| Effect::Acts(Audit { action, resource_type: NOUN });
-    t.command("/alerts/{id}/acknowledge", "acknowledge_alert", acts("acknowledge_alert"), acknowledge)
-        .summary("Acknowledge an active alert")
-        .doc("It lasts until its condition ends.")
-        .answers(&[Code::InvalidState]);
-    t.command("/alerts/{id}/resolve", "resolve_alert", acts("resolve_alert"), resolve)
-        .summary("Resolve an alert")
-        .doc("If its condition still holds after the cooldown of its rule, it is raised again as another alert.")
-        .answers(&[Code::InvalidState]);
+        .doc("Includes those that are acknowledged, and those that are muted.");
+    requests::rows(t);
     t.unsupported(Capability::Anomalies, &[(Get, "/anomalies"), (Get, "/anomalies/stats")]);
 }
 
@@ -107,46 +97,6 @@ async fn list_active(cx: Cx, _: Req<()>) -> Result<WithHeaders<Vec<Alert>>, ApiE
     let mut list = open.await?;
     list.reverse();
     Ok(WithHeaders::counted(list))
-}
-
-async fn acknowledge(cx: Cx, request: Req<()>) -> Result<Alert, ApiError> {
-    change(cx, request, "acknowledge", |alerts, id, by| alerts.acknowledge(id, by)).await
-}
-
-async fn resolve(cx: Cx, request: Req<()>) -> Result<Alert, ApiError> {
-    change(cx, request, "resolve", |alerts, id, by| alerts.resolve(id, by)).await
-}
-
-/// Changes the state of the alert in the path.
-async fn change(
-    cx: Cx,
-    request: Req<()>,
-    verb: &'static str,
-    act: impl FnOnce(&Alerts, u64, &str) -> Result<Alert, RequestError> + Send + 'static,
-) -> Result<Alert, ApiError> {
-    let text = request.params.get("id").to_owned();
-    let id: u64 = text.parse().map_err(|_| ApiError::not_found(NOUN, &text))?;
-    let (alerts, by) = (cx.open()?.alerts.clone(), cx.actor.name.clone());
-    let changed = blocking(move || act(&alerts, id, &by)).await?;
-    changed.map_err(|error| match error {
-        RequestError::NotFound => ApiError::not_found(NOUN, &text),
-        RequestError::State(status) => {
-            let message = format!("Cannot {verb} the alert: it is {}.", status.as_str());
-            ApiError::new(Code::InvalidState, message)
-                .detail("state", status.as_str())
-                .detail("allowed", allowed_after(status))
-        }
-        RequestError::Store(error) => error.into(),
-    })
-}
-
-/// Returns the requests that a state allows.
-fn allowed_after(status: AlertStatus) -> Vec<&'static str> {
-    match status {
-        AlertStatus::Active => vec!["acknowledge", "resolve"],
-        AlertStatus::Acknowledged => vec!["resolve"],
-        AlertStatus::Resolved => Vec::new(),
-    }
 }
 
 fn page_end(before: Before<u64>) -> PageEnd {

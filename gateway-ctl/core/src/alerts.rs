@@ -27,4 +27,4 @@ pub use engine::{AlertEngine, Changes, IllegalTransition, Stored, Surroundings};
 pub use key::AlertKey;
 pub use rules::{ActiveRule, Rules};
 pub use subject::{Subject, describe};
-pub use timing::{Now, RETENTION};
+pub use timing::{MAX_MUTE, Now, RETENTION};

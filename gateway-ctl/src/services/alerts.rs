@@ -11,6 +11,7 @@ mod state;
 mod surroundings;
 
 use parking_lot::{Mutex, MutexGuard};
+use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -199,11 +200,20 @@ impl Alerts {
         self.lock().engine.open().map(|record| record.alert.clone()).collect()
     }
 
-    /// Returns the open alerts that receivers were notified of, oldest first. Consequences are none of them.
+    /// Returns the open alerts that receivers were notified of, oldest first. Consequences are none of them, and neither
+    /// are alerts that are muted.
     pub fn sent_alerts(&self) -> Vec<Alert> {
         let state = self.lock();
-        let sent = state.engine.open().filter(|record| record.announced == Some(Announced::Sent));
+        let sent = state
+            .engine
+            .open()
+            .filter(|record| record.announced == Some(Announced::Sent) && record.alert.muted_until.is_none());
         sent.map(|record| record.alert.clone()).collect()
+    }
+
+    /// Returns the fingerprints of the alerts that are muted.
+    pub fn muted_fingerprints(&self) -> BTreeSet<String> {
+        self.lock().engine.muted().map(|record| record.alert.fingerprint.clone()).collect()
     }
 
     /// Returns the open alerts and a receiver for all later changes.

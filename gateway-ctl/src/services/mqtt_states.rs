@@ -5,6 +5,7 @@
 
 mod session;
 mod snapshot;
+mod test_message;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -101,7 +102,8 @@ impl MqttStates {
     /// Keeps a session until the settings change.
     async fn converse(&self, config: &AlertMqtt) -> Result<(), String> {
         let identity = self.identity(config);
-        let mut session = self.open(config, &identity).await?;
+        let last_will = (identity.availability_topic(), OFFLINE);
+        let mut session = self.open(config, client_id(&identity), Some(last_will)).await?;
         tracing::info!(host = config.host, "session with the MQTT broker");
         let result = self.publish(&mut session, config, &identity).await;
         if result.is_ok() {
@@ -110,16 +112,17 @@ impl MqttStates {
         result.map_err(|error| with_causes(&error))
     }
 
-    async fn open(&self, config: &AlertMqtt, identity: &Identity) -> Result<BrokerSession, String> {
+    async fn open(
+        &self,
+        config: &AlertMqtt,
+        client_id: String,
+        last_will: Option<(String, &'static str)>,
+    ) -> Result<BrokerSession, String> {
         let password = config.password.clone();
         let password = blocking(move || password.is_readable().then(|| password.expose().to_owned())).await;
         let password = password.ok_or("the password cannot be decrypted: set it again")?;
         let login = (!config.username.is_empty()).then(|| (config.username.clone(), password));
-        let options = SessionOptions {
-            client_id: format!("gateway-{}", identity.node_id),
-            login,
-            last_will: (identity.availability_topic(), OFFLINE),
-        };
+        let options = SessionOptions { client_id, login, last_will };
         let stream = tokio::time::timeout(CONNECT_TIMEOUT, self.connect(config)).await;
         let stream = stream.map_err(|_| "no connection in time".to_owned())??;
         Session::open(stream, options).await.map_err(|error| with_causes(&error))
@@ -172,6 +175,10 @@ impl MqttStates {
             tokio::time::sleep(PERIOD).await;
         }
     }
+}
+
+fn client_id(identity: &Identity) -> String {
+    format!("gateway-{}", identity.node_id)
 }
 
 /// Publishes what differs, and removes what is not wanted.

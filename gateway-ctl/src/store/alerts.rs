@@ -69,7 +69,8 @@ impl Store {
         };
         walk(&txn, RECORDS, |record: Record| {
             stored.last_stamp = stored.last_stamp.max(record.alert.first_seen);
-            if record.alert.resolved_at.is_none_or(|at| at >= oldest) {
+            let is_muted = record.alert.muted_until.is_some();
+            if is_muted || record.alert.resolved_at.is_none_or(|at| at >= oldest) {
                 stored.records.push(record);
             }
             true

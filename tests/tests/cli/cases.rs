@@ -219,6 +219,8 @@ pub(super) const CASES: &[Case] = &[
     case("discard", &["discard"]),
     newest("audit", &["audit"]),
     header("alerts", &["alerts"]),
+    case("alerts-mute-unknown", &["alerts", "mute", "7", "--seconds", "3600"]),
+    case("alerts-unmute-unknown", &["alerts", "unmute", "7"]),
     case("anomalies", &["anomalies"]),
     shape("backup-status", &["backup", "status"]),
     case("backup-run", &["backup", "run"]),

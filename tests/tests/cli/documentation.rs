@@ -52,6 +52,15 @@ struct Page {
 
 const PAGES: &[Page] = &[
     Page {
+        file: "alerts.md",
+        configuration: "{}",
+        before: r#"exception='{"type":"temporary-direct","device_id":"'$(device)'","duration_min":3}'
+                   curl -s $api/exceptions -H 'Content-Type: application/json' -d "$exception"
+                   alert() { curl -s $api/alerts/active | jq '.data[0].id'; }
+                   until [ "$(alert)" != null ]; do sleep 0.1; done"#,
+        values: &[("alerts mute ID", "alerts mute $(alert)"), ("alerts unmute ID", "alerts unmute $(alert)")],
+    },
+    Page {
         file: "apply-and-rollback.md",
         configuration: "{}",
         before: "tunnel exit",

@@ -130,6 +130,10 @@ async fn succeed(client: &Client, endpoint: &Endpoint, headers: &[(&str, &str)])
             client.put("/alerts/email", mail).await.data();
             None
         }
+        (_, "/alerts/mqtt/test") => {
+            client.put("/alerts/mqtt", json!({"host": "127.0.0.1", "port": 1})).await.data();
+            None
+        }
         (_, "/config/export-encrypted" | "/backup/export-encrypted" | "/backup/export") => {
             Some(json!({"passphrase": "correct horse battery"}))
         }
@@ -154,6 +158,11 @@ async fn succeed(client: &Client, endpoint: &Endpoint, headers: &[(&str, &str)])
         }
         (_, "/tunnels/upload-ovpn") => Some(json!({"name": "uploaded", "config": examples::OVPN})),
         (_, "/routing/policies/apply" | "/routing/policies/discard" | "/enforce/reconcile") => None,
+        (_, "/alerts/{id}/mute") => Some(json!({"duration_sec": 60})),
+        (_, "/alerts/{id}/unmute") => {
+            client.post(&path.replace("unmute", "mute"), json!({"duration_sec": 60})).await.data();
+            None
+        }
         ("POST", path) if path.contains("{id}") => None,
         ("POST", _) if dependent.is_some() => dependent.map(|(_, body)| body),
         ("PUT", "/alerts/rules/{id}" | "/dns/records/{id}") => Some(made.clone()),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::TcpListener;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result};
 use gateway_tests::certificate::ServerCertificate;
@@ -54,21 +54,24 @@ impl Broker {
         broker
     }
 
+    fn subscription(&self, topic: &str) -> Command {
+        let mut command = Command::new("mosquitto_sub");
+        let port = self.port.to_string();
+        command.args(["-h", "localhost", "-p", &port, "-u", USER, "-P", PASSWORD, "-t", topic, "--cafile"]);
+        command.arg(self.certificate.file());
+        command
+    }
+
+    /// Returns a program that ends with the first message of a topic.
+    fn listen(&self, topic: &str) -> Child {
+        let mut command = self.subscription(topic);
+        command.args(["-C", "1", "-W", "60"]).stdout(Stdio::piped()).spawn().expect("mosquitto_sub")
+    }
+
     /// Returns all retained messages.
     fn retained(&self) -> Result<BTreeMap<String, String>> {
-        let mut command = Command::new("mosquitto_sub");
-        command.args([
-            "-h",
-            "localhost",
-            "-p",
-            &self.port.to_string(),
-            "-u",
-            USER,
-            "-P",
-            PASSWORD,
-            "--cafile",
-        ]);
-        command.arg(self.certificate.file()).args(["-t", "#", "-v", "-W", "1"]);
+        let mut command = self.subscription("#");
+        command.args(["-v", "-W", "1"]);
         let output = command.output().context("mosquitto_sub")?;
         // 27: the time is over.
         anyhow::ensure!(output.status.code() == Some(27), "{output:?}");
@@ -156,6 +159,39 @@ fn a_session_that_is_refused_is_tried_again_with_the_right_password() {
     broker.configure(&testbed, json!({"password": "wrong"}));
     testbed.raise("berlin");
     assert!(broker.retained().expect("messages").is_empty());
+    let result = testbed.test_broker();
+    assert_eq!(result["delivered"], false, "{result}");
+    assert!(result["error"].as_str().is_some_and(|error| error.contains("refuses the session")), "{result}");
     broker.configure(&testbed, json!({"topic_prefix": "home"}));
     broker.wait("the sensor", |messages| topic(messages, "home/", "/alert_berlin").is_some());
+}
+
+#[test]
+fn test_publishes_a_message_beside_the_session_of_the_states() {
+    let broker = Broker::start();
+    let testbed = Testbed::new();
+    let (status, body) = testbed.send("POST", "/alerts/mqtt/test", None);
+    assert_eq!((status, &body["error"]["code"]), (409, &json!("invalid_state")), "{body}");
+    broker.configure(&testbed, json!({"enabled": false}));
+    let result = testbed.test_broker();
+    assert_eq!((&result["delivered"], &result["error"]), (&json!(true), &json!(null)), "{result}");
+    broker.configure(&testbed, json!({}));
+    testbed.raise("berlin");
+    let is_online = |messages: &BTreeMap<String, String>| {
+        topic(messages, "gateway/", "/availability").is_some_and(|(_, message)| message == "online")
+            && topic(messages, "gateway/", "/alert_berlin").is_some()
+    };
+    broker.wait("the sensor", is_online);
+    let mut listener = broker.listen("gateway/+/test");
+    // It may not have subscribed before the first test.
+    wait_ok(SOON, "a message", || {
+        anyhow::ensure!(testbed.test_broker()["delivered"] == true, "it is not delivered");
+        anyhow::ensure!(listener.try_wait()?.is_some(), "it has not arrived");
+        Ok(())
+    })
+    .expect("it arrives");
+    let output = listener.wait_with_output().expect("mosquitto_sub");
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "test", "{output:?}");
+    let messages = broker.retained().expect("messages");
+    assert!(is_online(&messages) && topic(&messages, "gateway/", "/test").is_none(), "{messages:?}");
 }

@@ -1,6 +1,6 @@
 //! Source of notifications that a test makes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use gateway_core::notifications::{AlertSnapshot, Notification, Transition, test_alert};
@@ -19,6 +19,7 @@ pub(super) struct Scripted {
 struct Kept {
     notifications: Vec<Notification>,
     active: BTreeMap<String, AlertSnapshot>,
+    muted: BTreeSet<String>,
 }
 
 impl Default for Scripted {
@@ -50,6 +51,19 @@ impl Scripted {
         self.notify(Transition::Resolved, alert);
     }
 
+    /// Mutes an alert, or lifts its mute.
+    pub(super) fn mute(&self, subject: &str, is_muted: bool) {
+        let mut kept = self.kept();
+        if is_muted {
+            kept.muted.insert(subject.to_owned());
+        } else {
+            kept.muted.remove(subject);
+        }
+        drop(kept);
+        // Receivers are not notified of the mute itself.
+        self.changed.send_modify(|_| {});
+    }
+
     fn notify(&self, transition: Transition, alert: AlertSnapshot) {
         let sequence = {
             let mut kept = self.kept();
@@ -75,7 +89,13 @@ impl NotificationSource for Scripted {
     }
 
     fn active(&self) -> Vec<AlertSnapshot> {
-        self.kept().active.values().cloned().collect()
+        let kept = self.kept();
+        let is_muted = |alert: &AlertSnapshot| kept.muted.contains(&alert.fingerprint);
+        kept.active.values().filter(|alert| !is_muted(alert)).cloned().collect()
+    }
+
+    fn muted(&self) -> BTreeSet<String> {
+        self.kept().muted.clone()
     }
 
     fn changes(&self) -> watch::Receiver<u64> {

@@ -133,6 +133,13 @@ impl Testbed {
         body["data"].clone()
     }
 
+    /// Publishes a test at the MQTT broker, and returns the result.
+    pub(super) fn test_broker(&self) -> Value {
+        let (status, body) = self.send("POST", "/alerts/mqtt/test", None);
+        assert_eq!(status, 200, "{body}");
+        body["data"].clone()
+    }
+
     /// Returns the entry of a subsystem in `/observer`, after a check now.
     pub(super) fn observed(&self, subsystem: &str) -> Option<Value> {
         self.runtime.block_on(self.open().check());

@@ -54,6 +54,7 @@ pub(super) fn of(server: &Server, row: &Endpoint) -> Option<Seed> {
             parameters.push(("name", name));
         }
         path if path.starts_with("/hosts/") => parameters.push(("id", server.observe_host(number()))),
+        "/alerts/{id}/unmute" => parameters.push(("id", server.muted_alert(number()))),
         path if path.starts_with("/alerts/{id}/") => parameters.push(("id", server.raise_alert(number()))),
         "/assets/{file}" => parameters.push(("file", ASSET.to_owned())),
         "/{path}" => parameters.push(("path", FILE.to_owned())),
@@ -195,6 +196,7 @@ fn body(server: &Server, row: &Endpoint) -> Option<Value> {
         (_, "/pq-crypto") => json!({"mode": "preferred"}),
         (_, "/settings/{key}") => json!({"value": "debug"}),
         // Examples with read-only fields are skipped.
+        (_, "/alerts/{id}/mute") => json!({"duration_sec": 3600}),
         (_, "/alerts/rules/{id}") => json!({"name": "A tunnel is down", "severity": "critical"}),
         // Singletons: the output of a GET is a valid PUT.
         (Method::Put, path) if !path.contains('{') => server.call("GET", path, None),

@@ -18,7 +18,7 @@ use gateway_ctl::services::hosts::HostInventory;
 use gateway_model::MacAddr;
 use gateway_model::kinds::alert_rule::AlertKind;
 use http_body_util::BodyExt;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
@@ -98,6 +98,13 @@ impl Server {
         open.alerts.process();
         let alerts = open.alerts.open_alerts();
         alerts.iter().find(|alert| alert.subject == subject).expect("it was raised").id.to_string()
+    }
+
+    /// Raises an alert, mutes it, and returns its id.
+    pub(super) fn muted_alert(&self, number: u8) -> String {
+        let id = self.raise_alert(number);
+        self.call("POST", &format!("/alerts/{id}/mute"), Some(&json!({"duration_sec": 3600})));
+        id
     }
 
     /// Calls the API in process without counting. Returns `data` of the response, which must be a success.

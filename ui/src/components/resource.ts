@@ -69,7 +69,8 @@ export function resource<P extends GetPath, F extends Fields>(
 export function resource(path: GetPath, given: unknown): unknown {
   const options = given as Picked<Fields, string> | Formed<Fields, Fields>
   const { key, type, body = (fields: Fields) => fields, secrets } = options
-  const fields = 'fields' in options ? options.fields : (object: Fields | null) => pick(object, options.blank)
+  const fields =
+    'fields' in options ? options.fields : (object: Fields | null) => pick<Fields>(object, options.blank)
   const idOf = options.id ?? ((object) => String(object[parameterOf(path) ?? 'id']))
   // The path is one of many, so the compiler cannot join its parameters with the types of the client.
   const [put, post, remove] = [client.PUT, client.POST, client.DELETE] as unknown as [Send, Send, Send]
@@ -109,8 +110,10 @@ function at(path: string, id: string): Record<string, string> {
   return parameter === undefined ? {} : { [parameter]: id }
 }
 
-function pick(object: Fields | null, blank: Fields): Fields {
-  return object ? Object.fromEntries(Object.keys(blank).map((name) => [name, object[name]])) : blank
+/** The fields of an object that `blank` names; those of `blank` if there is none. */
+export function pick<B extends object>(object: B | null, blank: B): B {
+  const names = Object.keys(blank) as (keyof B)[]
+  return object ? (Object.fromEntries(names.map((name) => [name, object[name]])) as B) : blank
 }
 
 /** Reads an object, and goes on reading it. */

@@ -57,7 +57,6 @@ export function Loaded<T>({ query, isEmpty = hasNone, empty, lines = 3, children
       </>
     )
   }
-  if (error instanceof ApiError && error.status === 501) return <NotSupported message={error.message} />
   if (error) return <Failure error={error} retry={() => void query.refetch()} />
   return <Skeleton lines={lines} />
 }
@@ -104,6 +103,7 @@ export function Failure({ error, since, retry }: FailureProps) {
   const text = useText()
   if (!error) return null
   const known = error instanceof ApiError
+  if (known && error.status === 501) return <NotSupported error={error} />
   const fields = known ? otherFields(error) : []
   return (
     <div className="err">
@@ -144,12 +144,19 @@ function LastGood({ since }: { since: number }) {
 }
 
 /** A part that this host or version does not have. It is no error. */
-export function NotSupported({ message }: { message: string }) {
+function NotSupported({ error: { message, details } }: { error: ApiError }) {
   const text = useText()
+  // What the host lacks, or how the gateway knows.
+  const reasons = [details.needs, details.cause].filter((each) => typeof each === 'string')
   return (
-    <div className="quiet">
+    <div className="quiet" role="status">
       <Glyph state="idle" /> <span className="strong">{text.common.notSupported}</span>{' '}
       <span lang="en">{message}</span>
+      {reasons.map((each) => (
+        <p key={each} className="dim sm mono" lang="en">
+          {each}
+        </p>
+      ))}
     </div>
   )
 }

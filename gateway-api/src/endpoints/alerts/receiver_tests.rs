@@ -34,6 +34,18 @@ pub(super) fn rows(t: &mut Table) {
          the mail server accepted it.",
     )
     .answers(&[Code::InvalidState]);
+    t.command(
+        "/alerts/mqtt/test",
+        "test_alert_mqtt",
+        Effect::Acts(Audit { action: "test_alert_mqtt", resource_type: "alert_mqtt" }),
+        test_mqtt,
+    )
+    .summary("Publish a test at the MQTT broker")
+    .doc(
+        "Opens a session of its own and publishes one message to the topic `test` of this gateway, also while the broker is \
+         off. The broker does not keep it. The response says whether the broker accepted it.",
+    )
+    .answers(&[Code::InvalidState]);
 }
 
 /// Result of a test of a receiver.
@@ -41,7 +53,7 @@ pub(super) fn rows(t: &mut Table) {
 pub(super) struct ReceiverTest {
     /// The receiver accepted the message.
     delivered: bool,
-    /// Status code of its answer; null if it did not answer, and for mail.
+    /// Status code of its answer; null if it did not answer, and for mail and MQTT.
     status: Option<u16>,
     latency_ms: u64,
     /// Reason why it was not delivered.
@@ -63,6 +75,11 @@ async fn test_webhook(cx: Cx, _: Req<()>) -> Result<ReceiverTest, ApiError> {
 async fn test_mail(cx: Cx, _: Req<()>) -> Result<ReceiverTest, ApiError> {
     let tested = cx.open()?.deliveries.test_mail().await;
     tested.map(ReceiverTest::from).map_err(|error| not_set_up(&error, "PUT /alerts/email"))
+}
+
+async fn test_mqtt(cx: Cx, _: Req<()>) -> Result<ReceiverTest, ApiError> {
+    let tested = cx.open()?.mqtt_states.test().await;
+    tested.map(ReceiverTest::from).map_err(|error| not_set_up(&error, "PUT /alerts/mqtt"))
 }
 
 fn not_set_up(error: &TargetError, remedy: &'static str) -> ApiError {

@@ -23,6 +23,7 @@ const ALERTS: &[Column] = &[
     column("KIND", "kind"),
     column("RAISED_AT", "first_seen"),
     column("MESSAGE", "message"),
+    column("MUTED_UNTIL", "muted_until"),
 ];
 
 const ANOMALIES: &[Column] = &[
@@ -58,14 +59,7 @@ pub(super) fn kinds(kinds: &mut Vec<Kind>) {
     let about = "Audit trail, newest first";
     kind("audit", about, vec![list(get("/audit"), about, AUDIT).examples(["audit", "audit | cut -f1-4"])]);
     let about = "Alerts, newest first";
-    kind(
-        "alerts",
-        about,
-        vec![
-            list(get("/alerts"), about, ALERTS)
-                .examples(["alerts", "alerts | awk -F'\\t' '$2 == \"active\"'"]),
-        ],
-    );
+    kind("alerts", about, alerts(about));
     let about = "Anomalies in the traffic of devices, newest first";
     kind(
         "anomalies",
@@ -121,6 +115,28 @@ fn objects(kinds: &mut Vec<Kind>) {
                 ])
         }],
     );
+}
+
+fn alerts(about: &'static str) -> Vec<Command> {
+    const MUTE: &[Flag] = &[Flag {
+        name: "seconds",
+        value: "n",
+        field: "duration_sec",
+        integer: true,
+        required: true,
+        about: "Time of the mute, 2592000 (30 days) at most",
+    }];
+    let id = operand("id", ParameterKind::Text, Arity::One);
+    vec![
+        list(get("/alerts"), about, ALERTS).examples(["alerts", "alerts | awk -F'\\t' '$2 == \"active\"'"]),
+        command("mute", post("/alerts/{id}/mute"), "Notify no receiver of an alert for a time")
+            .operands([id])
+            .flags(MUTE)
+            .examples(["alerts mute 7 --seconds 3600", "alerts mute 7 --seconds 86400 | jq -r .muted_until"]),
+        command("unmute", post("/alerts/{id}/unmute"), "Lift the mute of an alert")
+            .operands([id])
+            .examples(["alerts unmute 7", "alerts unmute 7 | jq -r .status"]),
+    ]
 }
 
 fn backup() -> Vec<Command> {

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::key::AlertKey;
 use super::subject::Subject;
+use super::timing::{Mute, Now};
 
 /// State of an alert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -74,9 +75,43 @@ pub struct Alert {
     pub auto_resolved: bool,
     /// Alert of which this one is a consequence, such as that of the uplink below a tunnel. Consequences are not sent.
     pub caused_by: Option<u64>,
+    /// Time until which receivers are not notified; null if it is not muted.
+    pub muted_until: Option<Timestamp>,
+    /// User who muted it.
+    pub muted_by: Option<String>,
 }
 
 impl Alert {
+    /// Returns a new alert, which is not described yet.
+    pub(super) fn new(id: u64, key: &AlertKey, severity: Severity, at: Timestamp) -> Alert {
+        Alert {
+            id,
+            kind: key.kind,
+            severity,
+            status: AlertStatus::Active,
+            title: String::new(),
+            message: String::new(),
+            subject: key.subject.clone(),
+            source: String::new(),
+            resource_type: String::new(),
+            resource_id: None,
+            device_id: None,
+            labels: BTreeMap::new(),
+            fingerprint: key.fingerprint(),
+            count: 1,
+            first_seen: at,
+            last_seen: at,
+            acknowledged_at: None,
+            acknowledged_by: None,
+            resolved_at: None,
+            resolved_by: None,
+            auto_resolved: false,
+            caused_by: None,
+            muted_until: None,
+            muted_by: None,
+        }
+    }
+
     pub fn key(&self) -> AlertKey {
         AlertKey::new(self.kind, self.subject.clone())
     }
@@ -121,6 +156,22 @@ pub struct Record {
     pub ended_at: Option<Timestamp>,
     /// Its condition has returned since it was raised.
     pub has_flapped: bool,
+    /// Time at which it was muted.
+    #[serde(default)]
+    pub muted_at: Option<Timestamp>,
+}
+
+impl Record {
+    /// Returns the times of the mute.
+    pub(super) fn mute_times(&self, now: Now) -> Option<Mute> {
+        Some(Mute::restore(self.muted_at?, self.alert.muted_until?, now))
+    }
+
+    /// Takes over the mute of the alert before.
+    pub(super) fn keep_mute(&mut self, before: Record) {
+        self.muted_at = before.muted_at;
+        (self.alert.muted_until, self.alert.muted_by) = (before.alert.muted_until, before.alert.muted_by);
+    }
 }
 
 /// Change of an alert.
@@ -131,6 +182,9 @@ pub enum Transition {
     /// The cause of a consequence ended, and the consequence did not.
     Promoted,
     Acknowledged,
+    Muted,
+    /// Its mute has ended, and it still lasts.
+    Unmuted,
     Resolved,
 }
 

@@ -2,6 +2,7 @@
 
 mod announce;
 mod evaluate;
+mod mute;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -14,7 +15,7 @@ use super::causes::Dependencies;
 use super::condition::{Condition, Report};
 use super::key::AlertKey;
 use super::rules::Rules;
-use super::timing::{Now, SETTLING_TIME, stamp};
+use super::timing::{Mute, Now, SETTLING_TIME, stamp};
 
 /// Time that the alert of an event lasts after the last event.
 const EVENT_LIFETIME: SignedDuration = SignedDuration::from_hours(24);
@@ -58,6 +59,8 @@ pub enum IllegalTransition {
     NotFound,
     #[error("the alert is {}", .0.as_str())]
     State(AlertStatus),
+    #[error("the alert is not muted")]
+    NotMuted,
 }
 
 /// State of all alerts. Time, rules and dependencies are arguments.
@@ -88,9 +91,15 @@ struct Entry {
     announce_at: Option<SignedDuration>,
     /// Time from which on a consequence without its cause stands for itself.
     promote_at: Option<SignedDuration>,
+    mute: Option<Mute>,
 }
 
 impl Entry {
+    /// Reports whether something happens soon without a report.
+    fn is_waiting(&self) -> bool {
+        self.promote_at.is_some() || self.announce_at.is_some() && !self.is_held_back()
+    }
+
     /// Reports whether a person resolved the alert in the last run, and its condition has not ended since.
     fn is_dismissed_before(&self) -> bool {
         self.origin == Origin::Restored && self.resolved_at.is_some() && !self.record.alert.auto_resolved
@@ -137,6 +146,7 @@ impl AlertEngine {
                 resolved_at: record.alert.resolved_at.map(|at| now.boot_at(at)),
                 announce_at: record.is_due.then_some(now.boot),
                 promote_at: None,
+                mute: record.mute_times(now),
                 record,
             };
             engine.insert(entry);
@@ -187,6 +197,7 @@ impl AlertEngine {
         for key in &keys {
             self.evaluate(key, surroundings, now);
         }
+        self.end_mutes(now);
         self.group(surroundings, now);
         self.announce(surroundings, now);
         self.forget(surroundings.rules, now);
@@ -194,7 +205,7 @@ impl AlertEngine {
 
     /// Reports whether something happens soon without a report.
     pub fn is_waiting(&self) -> bool {
-        self.entries.values().any(|entry| entry.announce_at.is_some() || entry.promote_at.is_some())
+        self.entries.values().any(Entry::is_waiting)
             || self.conditions.iter().any(|(key, condition)| condition.is_in_window() && !self.is_open(key))
     }
 
@@ -223,7 +234,9 @@ impl AlertEngine {
             return Err(IllegalTransition::State(entry.record.alert.status));
         }
         // Receivers hear of the alert before they hear that it was seen.
-        self.announce_now(&key, now);
+        if !entry.is_held_back() {
+            self.announce_now(&key, now);
+        }
         let Some(entry) = self.entries.get_mut(&key) else { return Err(IllegalTransition::NotFound) };
         let alert = &mut entry.record.alert;
         alert.status = AlertStatus::Acknowledged;
@@ -276,7 +289,7 @@ impl AlertEngine {
             let Some(resolved) = entry.resolved_at else { return false };
             let cooldown = rules.get(key.kind).map_or(SignedDuration::ZERO, |rule| rule.cooldown);
             let dismissed = conditions.get(key).is_some_and(|condition| condition.is_dismissed);
-            now.has_passed(resolved, cooldown) && !dismissed
+            now.has_passed(resolved, cooldown) && !dismissed && !entry.is_muted()
         };
         let gone: Vec<AlertKey> =
             self.entries.iter().filter(|(key, entry)| over(key, entry)).map(|(key, _)| key.clone()).collect();

@@ -2,6 +2,7 @@
 
 mod fixture;
 mod grouping;
+mod mute;
 mod random;
 mod restart;
 

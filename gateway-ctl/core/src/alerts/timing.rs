@@ -10,6 +10,26 @@ pub(super) const SETTLING_TIME: SignedDuration = SignedDuration::from_secs(30);
 /// Retention of resolved alerts.
 pub const RETENTION: SignedDuration = SignedDuration::from_hours(30 * 24);
 
+/// Longest time of a mute. An alert that resolved in it is stored as long as its mute lasts.
+pub const MAX_MUTE: SignedDuration = RETENTION;
+
+/// Times of a mute by the monotonic clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Mute {
+    pub began: SignedDuration,
+    pub ends: SignedDuration,
+}
+
+impl Mute {
+    /// Continues with a mute of the last run, from its times by the wall clock. If the clock was set back since, the mute
+    /// begins again.
+    pub(super) fn restore(at: Timestamp, until: Timestamp, now: Now) -> Mute {
+        let began = now.boot_at(at);
+        let time = until.duration_since(at).clamp(SignedDuration::ZERO, MAX_MUTE);
+        Mute { began, ends: began.saturating_add(time) }
+    }
+}
+
 /// Present time by both clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Now {

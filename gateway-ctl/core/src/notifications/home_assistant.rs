@@ -59,6 +59,11 @@ impl Identity {
         format!("{}/{}/availability", self.topic_prefix, self.node())
     }
 
+    /// Returns the topic of the message of a test.
+    pub fn test_topic(&self) -> String {
+        format!("{}/{}/test", self.topic_prefix, self.node())
+    }
+
     /// Returns the filters of all topics of this gateway.
     pub fn filters(&self) -> [String; 2] {
         let node = self.node();

@@ -144,17 +144,18 @@ impl Outbox {
             Transition::Firing if notification.is_consequence => {}
             Transition::Firing => {
                 for receiver in receivers {
-                    self.queue(*receiver, notification, now, &mut changes);
-                    if self.open.insert(alert_at(*receiver)) {
+                    let opens = self.open.insert(alert_at(*receiver));
+                    if opens {
                         changes.opened.push(alert_at(*receiver));
                     }
+                    self.queue(*receiver, notification, opens, now, &mut changes);
                 }
             }
             Transition::Resolved => {
                 let got: Vec<OpenAlert> =
                     self.open.iter().filter(|open| open.fingerprint == *fingerprint).cloned().collect();
                 for open in got {
-                    self.queue(open.receiver, notification, now, &mut changes);
+                    self.queue(open.receiver, notification, false, now, &mut changes);
                     self.open.remove(&open);
                     changes.closed.push(open);
                 }
@@ -176,6 +177,7 @@ impl Outbox {
         &mut self,
         receiver: Receiver,
         notification: &Notification,
+        opens: bool,
         now: Timestamp,
         changes: &mut Changes,
     ) {
@@ -184,7 +186,8 @@ impl Outbox {
             self.dropped += 1;
             changes.remove(number);
         }
-        let delivery = Delivery::new(self.next_number, receiver, notification, now);
+        let mut delivery = Delivery::new(self.next_number, receiver, notification, now);
+        delivery.opens = opens;
         self.next_number += 1;
         changes.put.push(delivery.clone());
         self.deliveries.insert(delivery.number, delivery);
@@ -208,6 +211,27 @@ impl Outbox {
             stays
         });
         self.paused.retain(|receiver, _| is_on(*receiver));
+        changes
+    }
+
+    /// Takes back the beginnings of alerts that are muted, as far as no attempt at them is in progress. A receiver that has
+    /// not got the beginning does not get the end.
+    pub fn withdraw(&mut self, muted: &BTreeSet<String>, busy: &BTreeSet<Receiver>) -> Changes {
+        let mut changes = Changes::default();
+        let is_withdrawn = |delivery: &Delivery| {
+            let Notification { transition, alert, .. } = &delivery.notification;
+            *transition == Transition::Firing
+                && muted.contains(&alert.fingerprint)
+                && !busy.contains(&delivery.receiver)
+        };
+        for (number, delivery) in self.deliveries.extract_if(.., |_, delivery| is_withdrawn(delivery)) {
+            changes.removed.push(number);
+            let fingerprint = delivery.notification.alert.fingerprint;
+            let open = OpenAlert { receiver: delivery.receiver, fingerprint };
+            if delivery.opens && self.open.remove(&open) {
+                changes.closed.push(open);
+            }
+        }
         changes
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use prometheus_client::registry::Registry;
 
 use super::state::State;
-use crate::metrics::{counter, gauges};
+use crate::metrics::{counter, gauge, gauges};
 
 /// Adds the open alerts by kind and severity, and the notifications since the start.
 pub(super) fn register(registry: &mut Registry, state: &State) {
@@ -17,6 +17,8 @@ pub(super) fn register(registry: &mut Registry, state: &State) {
         |kind: &str, severity: &str| vec![("kind", kind.to_owned()), ("severity", severity.to_owned())];
     let values = open.into_iter().map(|((kind, severity), count)| (labels(kind, severity), count));
     gauges(registry, "alerts_open", "Alerts that are not resolved", values);
+    let muted = u64::try_from(state.engine.muted().count()).unwrap_or(u64::MAX);
+    gauge(registry, "alerts_muted", "Alerts that are muted", muted);
     counter(registry, "alerts_raised", "Notifications of raised alerts", state.raised);
     counter(registry, "alerts_resolved", "Notifications of resolved alerts", state.resolved);
 }

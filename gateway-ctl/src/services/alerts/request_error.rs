@@ -11,6 +11,8 @@ pub enum RequestError {
     NotFound,
     #[error("the alert is {}", .0.as_str())]
     State(AlertStatus),
+    #[error("the alert is not muted")]
+    NotMuted,
     #[error(transparent)]
     Store(#[from] Error),
 }

@@ -1,6 +1,7 @@
 //! Requests of people about an alert.
 
 use gateway_core::alerts::{Alert, Changes, IllegalTransition, Now};
+use jiff::SignedDuration;
 
 use super::Alerts;
 use super::request_error::RequestError;
@@ -17,6 +18,16 @@ impl Alerts {
         self.request(id, |state, now| state.engine.resolve(id, by, now))
     }
 
+    /// Mutes an open alert for a time. Blocks on the disk.
+    pub fn mute(&self, id: u64, time: SignedDuration, by: &str) -> Result<Alert, RequestError> {
+        self.request(id, |state, now| state.engine.mute(id, time, by, now))
+    }
+
+    /// Lifts the mute of an alert. Blocks on the disk.
+    pub fn unmute(&self, id: u64) -> Result<Alert, RequestError> {
+        self.request(id, |state, now| state.engine.unmute(id, now))
+    }
+
     fn request(
         &self,
         id: u64,
@@ -29,6 +40,7 @@ impl Alerts {
         let alert = match act(&mut state, now(&self.0.store)) {
             Ok(alert) => alert,
             Err(IllegalTransition::State(status)) => return Err(RequestError::State(status)),
+            Err(IllegalTransition::NotMuted) => return Err(RequestError::NotMuted),
             // The engine forgets resolved alerts after their cooldown.
             Err(IllegalTransition::NotFound) => {
                 let stored = self.0.store.alert(id)?.ok_or(RequestError::NotFound)?;

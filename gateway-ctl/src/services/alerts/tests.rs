@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use gateway_core::alerts::AlertStatus;
 use gateway_model::kinds::alert_rule::AlertKind;
+use jiff::SignedDuration;
 
 use super::*;
-use crate::clock::ManualClock;
+use crate::clock::{Clock, ManualClock};
 use crate::store::AlertFilter;
 
 const DOWN: AlertKind = AlertKind::WanFailover;
@@ -74,6 +75,45 @@ fn requests_follow_the_states_of_an_alert() {
     alerts.process();
     assert!(refused(alerts.acknowledge(1, "anna")) && refused(alerts.resolve(1, "anna")));
     assert!(matches!(alerts.resolve(2, "anna"), Err(RequestError::NotFound)));
+}
+
+#[test]
+fn mute_survives_the_daemon_and_the_alert_returns_after_it() {
+    let gateway = Gateway::new();
+    let hour = SignedDuration::from_secs(3600);
+    {
+        let (active_alerts, alerts) = gateway.start();
+        active_alerts.raise(DOWN, "wan0", "it is offline".into());
+        alerts.process();
+        gateway.clock.advance(Duration::from_secs(2));
+        alerts.process();
+        assert!(matches!(alerts.unmute(1), Err(RequestError::NotMuted)));
+        let alert = alerts.mute(1, hour, "anna").unwrap();
+        assert_eq!(alert.muted_until, Some(gateway.clock.now() + hour));
+        assert_eq!((alerts.sent_alerts(), alerts.muted_fingerprints().len()), (vec![], 1));
+        active_alerts.clear(DOWN, "wan0");
+        alerts.process();
+        assert!(matches!(alerts.mute(1, hour, "anna"), Err(RequestError::State(AlertStatus::Resolved))));
+    }
+    gateway.clock.advance(Duration::from_secs(600));
+    let (active_alerts, alerts) = gateway.start();
+    active_alerts.raise(DOWN, "wan0", "it is offline".into());
+    alerts.process();
+    let [alert] = &alerts.open_alerts()[..] else { panic!("one alert") };
+    assert_eq!((alert.id, alert.muted_by.as_deref()), (2, Some("anna")));
+    gateway.clock.advance(Duration::from_secs(2990));
+    alerts.process();
+    let transitions = |alerts: &Alerts| {
+        let notifications = alerts.notifications_after(0, 10).unwrap();
+        notifications.iter().map(|one| (one.alert.id, one.transition)).collect::<Vec<_>>()
+    };
+    use gateway_core::alerts::Transition::{Muted, Raised, Resolved};
+    let before = [(1, Raised), (1, Muted), (1, Resolved)];
+    assert_eq!(transitions(&alerts), before);
+    gateway.clock.advance(Duration::from_secs(10));
+    alerts.process();
+    assert_eq!(transitions(&alerts), [&before[..], &[(2, Raised)]].concat());
+    assert_eq!(alerts.sent_alerts().len(), 1);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! The alert engine as the source of notifications.
 
+use std::collections::BTreeSet;
+
 use gateway_core::alerts::{self, Alert};
 use gateway_core::notifications::{AlertSnapshot, Notification, Transition};
 use gateway_outbound::causes::with_causes;
@@ -26,6 +28,10 @@ impl NotificationSource for Alerts {
         self.sent_alerts().into_iter().map(snapshot).collect()
     }
 
+    fn muted(&self) -> BTreeSet<String> {
+        self.muted_fingerprints()
+    }
+
     fn changes(&self) -> watch::Receiver<u64> {
         self.watch_notifications()
     }
@@ -34,9 +40,11 @@ impl NotificationSource for Alerts {
 fn event(notification: alerts::Notification) -> SourceEvent {
     let alerts::Notification { sequence, transition, is_consequence, alert, .. } = notification;
     let transition = match transition {
-        alerts::Transition::Raised | alerts::Transition::Promoted => Some(Transition::Firing),
+        alerts::Transition::Raised | alerts::Transition::Promoted | alerts::Transition::Unmuted => {
+            Some(Transition::Firing)
+        }
         alerts::Transition::Resolved => Some(Transition::Resolved),
-        alerts::Transition::Acknowledged => None,
+        alerts::Transition::Acknowledged | alerts::Transition::Muted => None,
     };
     let alert = snapshot(alert);
     let notification =

@@ -78,6 +78,9 @@ impl Deliveries {
         let Some(kept) = &mut *kept else { return POLL_INTERVAL };
         kept.unsaved.extend(kept.outbox.retain(|receiver| is_on(&state, receiver)));
         self.take_in(kept, &state).await;
+        let source = self.source.clone();
+        let muted = blocking(move || source.muted()).await;
+        kept.unsaved.extend(kept.outbox.withdraw(&muted, busy));
         self.save(kept).await;
         let now = self.store.clock().now();
         for delivery in kept.outbox.due(now, busy) {

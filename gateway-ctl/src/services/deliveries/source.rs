@@ -1,5 +1,7 @@
 //! Source of notifications: the alert engine, as the deliveries see it.
 
+use std::collections::BTreeSet;
+
 use gateway_core::notifications::{AlertSnapshot, Notification};
 use tokio::sync::watch;
 
@@ -17,8 +19,11 @@ pub trait NotificationSource: Send + Sync + 'static {
     /// read them now.
     fn events_after(&self, sequence: u64) -> Vec<SourceEvent>;
 
-    /// Returns the active alerts that receivers were notified of.
+    /// Returns the active alerts that receivers were notified of, without those that are muted.
     fn active(&self) -> Vec<AlertSnapshot>;
+
+    /// Returns the fingerprints of the alerts that are muted: receivers are not notified that they begin.
+    fn muted(&self) -> BTreeSet<String>;
 
     /// Returns a receiver of the sequence of the last transition. It falls only if the source has lost its history.
     fn changes(&self) -> watch::Receiver<u64>;

@@ -32,6 +32,8 @@ pub enum TargetError {
     NoUrl,
     #[error("no mail server, sender or recipient is set")]
     NoMailServer,
+    #[error("no broker is set")]
+    NoBroker,
     #[error("the URL is not valid")]
     Url,
     #[error("a secret of the receiver cannot be decrypted: set it again")]

@@ -36,7 +36,7 @@ pub(super) struct SessionOptions {
     /// User and password.
     pub login: Option<(String, String)>,
     /// Topic and message that the broker publishes when the session breaks.
-    pub last_will: (String, &'static str),
+    pub last_will: Option<(String, &'static str)>,
 }
 
 /// Open session.
@@ -58,8 +58,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
         if let Some((user, password)) = options.login {
             connect.set_login(user, password);
         }
-        let (topic, message) = options.last_will;
-        connect.last_will = Some(LastWill::new(topic, message, QoS::AtLeastOnce, true));
+        connect.last_will =
+            options.last_will.map(|(topic, message)| LastWill::new(topic, message, QoS::AtLeastOnce, true));
         let mut session = Session { stream, received: BytesMut::new(), last_id: 0, retained: Vec::new() };
         session.write(&Packet::Connect(connect)).await?;
         match session.read_in_time().await? {
@@ -71,10 +71,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
 
     /// Publishes a retained message, and waits until the broker has it.
     pub(super) async fn publish(&mut self, topic: &str, message: &str) -> Result<(), SessionError> {
+        self.send(topic, message, true).await
+    }
+
+    /// Publishes a message for those who listen now, and waits until the broker has it.
+    pub(super) async fn publish_once(&mut self, topic: &str, message: &str) -> Result<(), SessionError> {
+        self.send(topic, message, false).await
+    }
+
+    async fn send(&mut self, topic: &str, message: &str, retain: bool) -> Result<(), SessionError> {
         let id = self.next_id();
         let mut publish =
             Publish::from_bytes(topic, QoS::AtLeastOnce, Bytes::copy_from_slice(message.as_bytes()));
-        (publish.retain, publish.pkid) = (true, id);
+        (publish.retain, publish.pkid) = (retain, id);
         self.write(&Packet::Publish(publish)).await?;
         self.expect(|packet| matches!(packet, Packet::PubAck(PubAck { pkid, .. }) if *pkid == id)).await
     }

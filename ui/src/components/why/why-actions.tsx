@@ -3,10 +3,9 @@
 import { useState, type ReactNode } from 'react'
 import { call, client, type Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
-import { isSupported } from '@/api/operations'
-import { Link } from '@/session/link'
 import { say } from '@/session/toasts'
 import { Button, IconButton } from '@/components/button'
+import { CaptureMenu } from '@/components/capture-menu'
 import { copyText } from '@/components/copy'
 import { ExceptionDialog } from '@/components/exceptions/exception-dialog'
 import { Icon } from '@/components/icons'
@@ -25,6 +24,9 @@ interface Props {
   children?: ReactNode
 }
 
+/** Kinds of packets that tell most about a device. */
+const PRESETS = [undefined, 'dns', 'dns-bypass', 'encrypted-dns', 'tls-handshake', 'quic'] as const
+
 export function WhyActions({ device, packet, evaluation, children }: Props) {
   const text = useText()
   const [dialog, setDialog] = useState<'temporary-direct' | 'quarantine' | null>(null)
@@ -41,12 +43,11 @@ export function WhyActions({ device, packet, evaluation, children }: Props) {
         <Button size="small" icon="lock" needs="operator" onClick={() => setDialog('quarantine')}>
           {text.exception.types.quarantine}
         </Button>
-        {isSupported('POST /diagnostics/capture') ? (
-          <Link className="btn btn--s" to="/activity/captures" search={{ device: device.id }}>
-            <Icon name="capture" />
-            {text.why.capture}
-          </Link>
-        ) : null}
+        <CaptureMenu
+          label={text.why.capture}
+          offers={PRESETS.map((preset) => ({ device: device.id, preset }))}
+          small
+        />
       </div>
       {evaluation ? <Details evaluation={evaluation}>{children}</Details> : null}
       <Command line={commandOf(packet, device.name, location.origin)} />

@@ -24,6 +24,8 @@ const alert = (id: number, change: Partial<Alert> = {}): Alert => ({
   resolved_by: null,
   auto_resolved: false,
   caused_by: null,
+  muted_until: null,
+  muted_by: null,
   ...change,
 })
 

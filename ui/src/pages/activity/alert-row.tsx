@@ -5,11 +5,12 @@ import { useAction } from '@/components/action'
 import { pageOf } from '@/components/alert-pages'
 import { alertState } from '@/components/alert-state'
 import { Button } from '@/components/button'
+import { Actions } from '@/components/menu'
 import { Glyph, Tag } from '@/components/state'
 import { useAge } from '@/components/time'
 import { Link } from '@/session/link'
 import { useText } from '@/text'
-import { formatTime } from '@/text/format'
+import { formatAge, formatTime } from '@/text/format'
 import type { Alert, AlertGroup } from './alert-groups'
 
 export function AlertRow({ alert, consequences }: AlertGroup) {
@@ -42,7 +43,7 @@ function AlertText({ alert }: { alert: Alert }) {
   const text = useText()
   const words = text.alerts
   const age = useAge(alert.first_seen)
-  const { acknowledged_by: by, acknowledged_at: at } = alert
+  const { acknowledged_by: by, acknowledged_at: at, muted_until: muted } = alert
   return (
     <div className="two">
       <span>
@@ -54,6 +55,7 @@ function AlertText({ alert }: { alert: Alert }) {
         {alert.count > 1 ? `, ${words.times(alert.count)}` : ''}
       </small>
       {by !== null && at !== null ? <small>{words.acknowledgedBy(by, formatTime(at))}</small> : null}
+      {muted === null ? null : <small>{words.mutedBy(alert.muted_by ?? '-', formatTime(muted))}</small>}
     </div>
   )
 }
@@ -86,9 +88,49 @@ function Deeds({ alert }: { alert: Alert }) {
           {words.acknowledge}
         </Button>
       ) : null}
+      <Mute alert={alert} />
       <Button size="small" kind="ghost" needs="operator" does={resolve}>
         {words.resolve}
       </Button>
     </span>
+  )
+}
+
+/** Times of a mute, in seconds. */
+const MUTES = [3600, 8 * 3600, 86_400, 7 * 86_400]
+
+/** Keeps receivers from being notified of an alert for a time. */
+function Mute({ alert }: { alert: Alert }) {
+  const text = useText()
+  const words = text.alerts
+  const path = { path: { id: String(alert.id) } }
+  const mute = useAction(
+    (seconds: number) =>
+      call(client.POST('/alerts/{id}/mute', { params: path, body: { duration_sec: seconds } })),
+    (changed) => words.muted(changed.title, formatTime(changed.muted_until ?? '')),
+  )
+  const unmute = useAction(
+    () => call(client.POST('/alerts/{id}/unmute', { params: path })),
+    (changed) => words.unmuted(changed.title),
+  )
+  if (alert.muted_until !== null)
+    return (
+      <Button size="small" needs="operator" does={unmute}>
+        {words.unmute}
+      </Button>
+    )
+  return (
+    <Actions
+      label={words.mute}
+      button={words.mute}
+      small
+      actions={MUTES.map((seconds) => ({
+        id: String(seconds),
+        label: words.muteFor(formatAge(seconds, text)),
+        needs: 'operator',
+        disabled: mute.busy,
+        run: () => mute.run(seconds),
+      }))}
+    />
   )
 }

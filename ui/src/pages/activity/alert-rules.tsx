@@ -1,8 +1,7 @@
-// What raises alerts, in words, when it did last, and where alerts are sent.
+// What raises alerts, in words, and when it did last.
 
 import { useMemo } from 'react'
 import { call, client, type Schemas } from '@/api/client'
-import { isSupported } from '@/api/operations'
 import { useGet } from '@/api/query'
 import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
@@ -15,7 +14,6 @@ import { Age } from '@/components/time'
 import { useText } from '@/text'
 import { formatAge } from '@/text/format'
 import { lastOf } from './alert-groups'
-import { WebhookSection } from './alert-webhook'
 
 type Rule = Schemas['AlertRule']
 
@@ -34,7 +32,6 @@ export default function AlertRules() {
       <LoadedSection title={t.rules} query={rules} lines={8}>
         {(all) => <Rules rules={all} />}
       </LoadedSection>
-      {isSupported('POST /alerts/webhook/test') ? <WebhookSection /> : null}
     </Page>
   )
 }

@@ -38,6 +38,21 @@ export const activity: Entry = {
       needs: ['GET /alerts', 'GET /alerts/active', 'GET /alerts/rules'],
       page: () => import('./alert-rules'),
     },
+    {
+      path: 'alert-receivers',
+      label: (text) => text.alerts.receivers.tab,
+      needs: ['GET /alerts', 'GET /alerts/webhook', 'GET /alerts/email', 'GET /alerts/mqtt'],
+      page: () => import('./alert-receivers'),
+    },
+    {
+      path: 'captures',
+      label: (text) => text.captures.tab,
+      needs: ['GET /diagnostics/captures'],
+      page: () => import('./captures'),
+    },
   ],
-  details: [{ path: '/activity/tests/$id', page: () => import('./test') }],
+  details: [
+    { path: '/activity/tests/$id', page: () => import('./test') },
+    { path: '/activity/captures/$id', page: () => import('./capture') },
+  ],
 }

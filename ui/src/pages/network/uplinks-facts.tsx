@@ -2,6 +2,7 @@
 
 import { useState } from 'react'
 import type { Schemas } from '@/api/client'
+import { CaptureMenu } from '@/components/capture-menu'
 import { Facts } from '@/components/facts'
 import { Icon } from '@/components/icons'
 import { StateWord, Tag, type State } from '@/components/state'
@@ -138,6 +139,9 @@ function Kernel({ decision }: { decision: Schemas['UplinkDecision'] }) {
   return <StateWord state="ok">{words.agreesIn(`${formatNumber(Math.max(0, delay))} ms`)}</StateWord>
 }
 
+/** Kinds of packets that tell most about an uplink. */
+const PRESETS = [undefined, 'encrypted-dns', 'dns', 'wireguard', 'icmp'] as const
+
 export function HealthTable({ health }: { health: Health[] }) {
   const text = useText()
   const words = text.network.uplinks
@@ -174,6 +178,16 @@ export function HealthTable({ health }: { health: Health[] }) {
         },
         { head: columns.address, cell: (each) => each.public_ip ?? '-' },
         { head: columns.checked, cell: (each) => (each.checked_at ? <Age time={each.checked_at} /> : '-') },
+        {
+          head: <span className="sr">{text.common.actions}</span>,
+          cell: (each) => (
+            <CaptureMenu
+              label={text.captures.capture}
+              offers={PRESETS.map((preset) => ({ interface: each.interface, preset }))}
+              small
+            />
+          ),
+        },
       ]}
     />
   )

@@ -6,6 +6,7 @@ import { useTitle } from '@/session/crumb'
 import { Link } from '@/session/link'
 import { useSearchParams } from '@/session/search-params'
 import { Button } from '@/components/button'
+import { CaptureMenu, type CaptureOffer } from '@/components/capture-menu'
 import { EditForm } from '@/components/form'
 import { ObjectPage } from '@/components/object-page'
 import { usePageId } from '@/components/page-id'
@@ -53,6 +54,7 @@ export default function TunnelPage() {
         shown ? (
           <>
             <TunnelSwitch tunnel={shown} />
+            <CaptureMenu label={text.captures.capture} offers={offersOf(shown)} />
             <Button
               kind="primary"
               needs="operator"
@@ -80,6 +82,12 @@ export default function TunnelPage() {
       </Loaded>
     </ObjectPage>
   )
+}
+
+/** Captures inside the tunnel, and of what carries it. */
+function offersOf({ interface: name, type }: Tunnel): CaptureOffer[] {
+  const inside = name === null || name === undefined ? [] : ([undefined, 'dns', 'icmp'] as const)
+  return [...inside.map((preset) => ({ interface: name ?? '', preset })), { interface: 'any', preset: type }]
 }
 
 function Sections({ tunnel }: { tunnel: Tunnel }) {

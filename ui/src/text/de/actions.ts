@@ -89,6 +89,7 @@ const VERBS: Record<string, string> = {
   flush: 'leeren',
   forget: 'vergessen',
   import: 'importieren',
+  mute: 'stummschalten',
   read: 'lesen',
   reconcile: 'abgleichen',
   renew: 'erneuern',
@@ -102,6 +103,7 @@ const VERBS: Record<string, string> = {
   stop: 'anhalten',
   test: 'prüfen',
   toggle: 'umschalten',
+  unmute: 'wieder melden',
 }
 
 /** Actions that are no verb and its object. */

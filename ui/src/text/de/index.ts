@@ -2,6 +2,7 @@ import type { Text } from '..'
 import { actions } from './actions'
 import { activity } from './activity'
 import { alerts } from './alerts'
+import { captures } from './captures'
 import { common } from './common'
 import { devices } from './devices'
 import { dns } from './dns'
@@ -27,6 +28,7 @@ export const de: Text = {
   actions,
   activity,
   alerts,
+  captures,
   common,
   devices,
   dns,

@@ -3,6 +3,8 @@ import type { Schemas } from '@/api/client'
 /** What a rule means, with its threshold and the time of its window. */
 type Meaning = (threshold: number, window: string) => string
 
+type Pair = [label: string, hint: string]
+
 export const alerts = {
   question: 'What needs attention?',
   /** Open alerts that no other one explains, and those that they explain. */
@@ -33,6 +35,12 @@ export const alerts = {
   acknowledged: (title: string) => `${title}: acknowledged.`,
   resolved: (title: string) => `${title}: resolved.`,
   acknowledgedBy: (name: string, time: string) => `Acknowledged by ${name}, ${time}`,
+  mute: 'Mute',
+  muteFor: (time: string) => `for ${time}`,
+  muted: (title: string, until: string) => `${title}: no notifications until ${until}.`,
+  mutedBy: (name: string, until: string) => `Muted by ${name} until ${until}`,
+  unmute: 'Unmute',
+  unmuted: (title: string) => `${title}: notifications are sent again.`,
   since: (age: string) => `for ${age}`,
   times: (count: number) => `${count} times`,
   rulesQuestion: 'What raises an alert?',
@@ -57,6 +65,57 @@ export const alerts = {
   test: 'Send a test',
   delivered: (ms: number) => `Delivered in ${ms} ms.`,
   notDelivered: (error: string) => `Not delivered: ${error}`,
+  receivers: {
+    tab: 'Alert receivers',
+    question: 'Where are alerts sent?',
+    sentence: (on: string[]) => (on.length === 0 ? 'Nowhere: no receiver is on.' : `To: ${on.join(', ')}.`),
+    webhook: 'Webhook',
+    webhookHint: 'The default receiver. A rule may have another one.',
+    mail: 'Mail',
+    mailHint: 'One mail to all recipients, over an encrypted connection only.',
+    mqtt: 'MQTT',
+    mqttHint: 'States of tunnels, uplinks and alerts, which Home Assistant discovers.',
+    kept: 'One is stored. It is kept if this stays empty.',
+    testHint: 'The test goes by what is saved.',
+    securities: { starttls: 'STARTTLS, usual at port 587', tls: 'TLS from the start, usual at port 465' },
+    webhookFields: {
+      enabled: 'Send alerts to this address',
+      url: 'Address',
+      format: 'Format',
+      min_severity: 'From severity',
+      secret: ['Secret', 'Signs the messages.'],
+      token: ['Token', 'Takes the place of {token} in the address, or is sent as a bearer token.'],
+      timeout_sec: 'Timeout, s',
+      retries: 'Retries',
+      allow_private: 'The receiver may be in a private network',
+      ca_certificate: ['Authorities', 'Certificates in PEM, instead of those of the system.'],
+    } satisfies Record<string, string | Pair>,
+    mailFields: {
+      enabled: 'Send alerts by mail',
+      host: 'Mail server',
+      port: 'Port',
+      security: 'Encryption',
+      min_severity: 'From severity',
+      username: ['User name', 'Empty if the server needs no sign-in.'],
+      password: 'Password',
+      from: 'Sender',
+      to: ['Recipients', 'One address a line.'],
+      timeout_sec: 'Timeout, s',
+      retries: 'Retries',
+      ca_certificate: ['Authorities', 'Certificates in PEM, instead of those of the system.'],
+    } satisfies Record<string, string | Pair>,
+    mqttFields: {
+      enabled: 'Publish states at this broker',
+      host: 'Broker',
+      port: ['Port', 'Usually 1883, or 8883 with TLS.'],
+      tls: 'TLS',
+      username: ['User name', 'Empty if the broker needs no sign-in.'],
+      password: 'Password',
+      topic_prefix: 'First level of the topics of states',
+      discovery_prefix: ['First level of discovery', 'As Home Assistant has it.'],
+      ca_certificate: ['Authorities', 'Certificates in PEM, instead of those of the system.'],
+    } satisfies Record<string, string | Pair>,
+  },
   severities: { info: 'Info', warning: 'Warning', critical: 'Critical' } satisfies Record<
     Schemas['AlertWebhook']['min_severity'],
     string

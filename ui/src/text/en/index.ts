@@ -2,6 +2,7 @@ import type { ServerTexts } from '../phrase'
 import { actions } from './actions'
 import { activity } from './activity'
 import { alerts } from './alerts'
+import { captures } from './captures'
 import { common } from './common'
 import { devices } from './devices'
 import { dns } from './dns'
@@ -26,6 +27,7 @@ export const en = {
   actions,
   activity,
   alerts,
+  captures,
   common,
   devices,
   dns,

@@ -2,7 +2,7 @@
 
 use jiff::SignedDuration;
 
-use super::{AlertEngine, Surroundings};
+use super::{AlertEngine, Entry, Surroundings};
 use crate::alerts::alert::{Announced, Transition};
 use crate::alerts::key::AlertKey;
 use crate::alerts::timing::Now;
@@ -60,6 +60,12 @@ impl AlertEngine {
         entry.promote_at = None;
         entry.record.alert.caused_by = None;
         let was_consequence = entry.record.announced == Some(Announced::AsConsequence);
+        if was_consequence && entry.is_muted() {
+            // It is announced when the mute ends.
+            (entry.record.announced, entry.record.is_due) = (None, true);
+            entry.announce_at = Some(now.boot);
+            return self.note(key, None, now);
+        }
         if was_consequence {
             entry.record.announced = Some(Announced::Sent);
         }
@@ -74,9 +80,11 @@ impl AlertEngine {
         // Causes come before their consequences.
         due.sort_by_key(|(is_consequence, _)| *is_consequence);
         for (_, key) in due {
-            let Some(entry) = self.entries.get(&key).filter(|entry| entry.ended_at.is_none()) else {
-                continue;
+            let settled_at = self.settled_at;
+            let may_announce = |entry: &&Entry| {
+                entry.ended_at.is_none() && !entry.is_held_back() && !entry.is_unconfirmed(settled_at, now)
             };
+            let Some(entry) = self.entries.get(&key).filter(may_announce) else { continue };
             let Some(since) = entry.announce_at else { continue };
             let causes = surroundings.dependencies.causes(&key);
             let is_consequence = entry.record.alert.caused_by.is_some();
@@ -96,9 +104,10 @@ impl AlertEngine {
         let Some(entry) = self.entries.get_mut(key).filter(|entry| entry.record.is_due) else { return };
         entry.record.is_due = false;
         entry.announce_at = None;
+        let transition = if entry.was_sent() { Transition::Unmuted } else { Transition::Raised };
         let is_consequence = entry.record.alert.caused_by.is_some();
         entry.record.announced =
             Some(if is_consequence { Announced::AsConsequence } else { Announced::Sent });
-        self.note(key, Some(Transition::Raised), now);
+        self.note(key, Some(transition), now);
     }
 }

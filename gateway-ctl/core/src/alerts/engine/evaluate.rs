@@ -1,7 +1,5 @@
 //! Evaluation of one key: raising, return, end and resolution of its alert.
 
-use std::collections::BTreeMap;
-
 use jiff::SignedDuration;
 
 use super::{AlertEngine, EVENT_LIFETIME, Entry, Origin, Surroundings};
@@ -92,35 +90,24 @@ impl AlertEngine {
     /// Raises a new alert.
     fn raise(&mut self, key: &AlertKey, rule: &ActiveRule, now: Now) {
         let at = self.next_stamp(now);
+        let muted = self.take_mute(key, now);
         let Some(condition) = self.conditions.get_mut(key) else { return };
         condition.is_dismissed = false;
         self.last_id += 1;
-        let mut alert = Alert {
-            id: self.last_id,
-            kind: key.kind,
-            severity: rule.severity,
-            status: AlertStatus::Active,
-            title: String::new(),
-            message: String::new(),
-            subject: key.subject.clone(),
-            source: String::new(),
-            resource_type: String::new(),
-            resource_id: None,
-            device_id: None,
-            labels: BTreeMap::new(),
-            fingerprint: key.fingerprint(),
-            count: 1,
-            first_seen: at,
-            last_seen: at,
-            acknowledged_at: None,
-            acknowledged_by: None,
-            resolved_at: None,
-            resolved_by: None,
-            auto_resolved: false,
-            caused_by: None,
-        };
+        let mut alert = Alert::new(self.last_id, key, rule.severity, at);
         alert.describe(&rule.name, &condition.report.subject, condition.report.message.clone());
-        let record = Record { alert, announced: None, is_due: true, ended_at: None, has_flapped: false };
+        let mut record = Record {
+            alert,
+            announced: None,
+            is_due: true,
+            ended_at: None,
+            has_flapped: false,
+            muted_at: None,
+        };
+        let mute = muted.map(|(mute, before)| {
+            record.keep_mute(before);
+            mute
+        });
         self.insert(Entry {
             record,
             origin: Origin::Reported,
@@ -129,6 +116,7 @@ impl AlertEngine {
             resolved_at: None,
             announce_at: Some(now.boot),
             promote_at: None,
+            mute,
         });
         self.note(key, None, now);
     }

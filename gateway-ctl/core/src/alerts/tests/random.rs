@@ -1,4 +1,4 @@
-//! Random reports, ends, requests, restarts, lost writes and jumps of the clock.
+//! Random reports, ends, requests, mutes, restarts, lost writes and jumps of the clock.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -74,19 +74,32 @@ impl Trial {
         }
     }
 
-    /// Acknowledges or resolves an alert, perhaps one that does not exist.
+    /// Makes a request about an alert, perhaps one that does not exist.
     fn request(&mut self) {
         let newest = self.fixture.records.keys().last().copied().unwrap_or_default();
         let id = (newest + 1).saturating_sub(self.random.below(8));
         let now = self.fixture.now;
         let status =
             self.fixture.engine.open().find(|record| record.alert.id == id).map(|record| record.alert.status);
-        if self.random.below(2) == 0 {
-            let done = self.fixture.engine.acknowledge(id, "anna", now);
-            assert_eq!(done.is_ok(), status == Some(AlertStatus::Active), "{done:?}");
-        } else {
-            let done = self.fixture.engine.resolve(id, "anna", now);
-            assert_eq!(done.is_ok(), status.is_some(), "{done:?}");
+        let is_muted = self.fixture.engine.muted().any(|record| record.alert.id == id);
+        match self.random.below(4) {
+            0 => {
+                let done = self.fixture.engine.acknowledge(id, "anna", now);
+                assert_eq!(done.is_ok(), status == Some(AlertStatus::Active), "{done:?}");
+            }
+            1 => {
+                let done = self.fixture.engine.resolve(id, "anna", now);
+                assert_eq!(done.is_ok(), status.is_some(), "{done:?}");
+            }
+            2 => {
+                let time = SignedDuration::from_secs(self.random.below(1_000) as i64);
+                let done = self.fixture.engine.mute(id, time, "anna", now);
+                assert_eq!(done.is_ok(), status.is_some(), "{done:?}");
+            }
+            _ => {
+                let done = self.fixture.engine.unmute(id, now);
+                assert_eq!(done.is_ok(), is_muted, "{done:?}");
+            }
         }
         self.fixture.store();
     }
@@ -143,6 +156,7 @@ impl Trial {
 
     fn check_end(&self) {
         assert_eq!(self.fixture.open(), 0, "an alert never ended");
+        assert_eq!(self.fixture.engine.muted().count(), 0, "a mute never ended");
         let open: Vec<_> =
             self.fixture.records.values().filter(|record| record.alert.status.is_open()).collect();
         assert!(open.is_empty(), "the store has {open:?}");
@@ -158,12 +172,17 @@ impl Trial {
                 continue;
             }
             let is_raised = sent.entry(&notification.alert.fingerprint).or_default();
+            let is_muted = notification.alert.muted_until.is_some();
             match notification.transition {
-                Transition::Raised | Transition::Promoted => {
-                    assert!(!*is_raised, "raised twice: {notification:?}");
+                Transition::Raised | Transition::Promoted | Transition::Unmuted => {
+                    assert!(!is_muted, "sent while muted: {notification:?}");
+                    let returns = notification.transition == Transition::Unmuted;
+                    assert_eq!(*is_raised, returns, "raised twice, or never: {notification:?}");
                     *is_raised = true;
                 }
-                Transition::Acknowledged => assert!(*is_raised, "unknown: {notification:?}"),
+                Transition::Acknowledged | Transition::Muted => {
+                    assert!(*is_raised, "unknown: {notification:?}");
+                }
                 Transition::Resolved => {
                     assert!(*is_raised, "resolved without being raised: {notification:?}");
                     *is_raised = false;

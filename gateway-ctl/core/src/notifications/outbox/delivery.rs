@@ -19,6 +19,9 @@ pub struct Delivery {
     pub message_id: String,
     pub notification: Notification,
     pub queued_at: Timestamp,
+    /// It is the beginning of the alert for the receiver.
+    #[serde(default)]
+    pub opens: bool,
     /// Number of failed attempts.
     pub failures: u32,
     pub retry: Option<Retry>,
@@ -53,6 +56,7 @@ impl Delivery {
             message_id: message_id(receiver, notification),
             notification: notification.clone(),
             queued_at: now,
+            opens: false,
             failures: 0,
             retry: None,
         }

@@ -159,6 +159,30 @@ fn consequences_are_not_sent() {
 }
 
 #[test]
+fn beginnings_of_muted_alerts_are_withdrawn_and_their_ends_with_them() {
+    let (mut outbox, mut stored) = (Outbox::default(), Stored::default());
+    let muted = BTreeSet::from(["a".to_owned()]);
+    for (sequence, fingerprint) in [(1, "a"), (2, "b")] {
+        stored.write(outbox.take_in(&firing(sequence, fingerprint), BOTH, at(0)));
+    }
+    // One receiver has got it, and an attempt at the other one is in progress.
+    outbox.settle(1, &Outcome::Accepted, 5, at(0), 0.5).map(|(_, changes)| stored.write(changes));
+    stored.write(outbox.withdraw(&muted, &BTreeSet::from([RULE])));
+    assert_eq!(outbox.len(), 3);
+    stored.write(outbox.withdraw(&muted, &BTreeSet::new()));
+    assert_eq!((outbox.len(), stored.deliveries.len()), (2, 2), "those of b");
+    // A repetition is withdrawn alone.
+    stored.write(outbox.take_in(&firing(3, "a"), &[Receiver::Webhook], at(1)));
+    stored.write(outbox.withdraw(&muted, &BTreeSet::new()));
+    stored.write(outbox.take_in(&resolved(4, "a"), &[], at(2)));
+    stored.write(outbox.withdraw(&muted, &BTreeSet::new()));
+    let left = outbox.deliveries.values().filter(|delivery| delivery.notification.alert.fingerprint == "a");
+    let left: Vec<_> = left.map(|delivery| (delivery.receiver, delivery.notification.transition)).collect();
+    assert_eq!(left, [(Receiver::Webhook, Transition::Resolved)]);
+    assert_eq!((stored.restore().deliveries, stored.open.len()), (outbox.deliveries.clone(), 2));
+}
+
+#[test]
 fn the_oldest_gives_way_when_the_outbox_is_full() {
     let (mut outbox, mut stored) = (Outbox::default(), Stored::default());
     for sequence in 1..=MAX_DELIVERIES as u64 + 7 {
