@@ -7,8 +7,11 @@ use std::time::Duration;
 
 use gateway_ctl::services::active_alerts::ActiveAlerts;
 use gateway_ctl::services::deadman;
-use gateway_ctl::store::{self, AuditEntry, AuditFilter, AuditResult, BackupRun, BackupTrigger, Store};
+use gateway_ctl::store::{
+    self, AuditEntry, AuditFilter, AuditResult, BackupRun, BackupTrigger, SecretsHealth, Store,
+};
 use gateway_model::kinds::alert_rule::AlertKind;
+use gateway_model::secrets::SecretPlace;
 use gateway_model::settings::groups::BackupConfig;
 use jiff::Timestamp;
 
@@ -22,7 +25,12 @@ const POLL_INTERVAL: Duration = Duration::from_secs(2);
 const MAX_ENTRIES: usize = 500;
 /// Degrees by which a message about the temperature is rounded, so that it seldom changes.
 const TEMPERATURE_STEP: f64 = 5.0;
+/// CPU time for secrets that were not tried yet, in each interval.
+const SECRETS_BUDGET: Duration = Duration::from_millis(100);
+/// Maximum number of secrets that a message names.
+const MAX_NAMED: usize = 3;
 const CPU: &str = "cpu";
+const SECRETS: &str = "secrets";
 const API_CERTIFICATE: &str = "api";
 const CLOCK: &str = "clock";
 const SWITCH: &str = "dead_man_switch";
@@ -65,6 +73,7 @@ fn look(open: &Open, reported: &mut Reported) -> Result<(), store::Error> {
     report_changes(alerts, &open.store, &mut reported.entry)?;
     report_backup(alerts, &open.store, &mut reported.backup)?;
     report_certificate(alerts, open);
+    report_secrets(alerts, &open.store.verify_secrets(SECRETS_BUDGET));
     report_temperature(alerts, cpu_temperature(Path::new("/sys/class")));
     report_switch(alerts, &open.deadman.report()?);
     Ok(())
@@ -140,6 +149,30 @@ fn report_certificate(alerts: &ActiveAlerts, open: &Open) {
     }
 }
 
+/// Reports secrets that cannot be decrypted. While some were not tried, the alert of an earlier run stays.
+fn report_secrets(alerts: &ActiveAlerts, health: &SecretsHealth) {
+    if health.is_locked {
+        let message = "the passphrase of the secrets is lost: set it again".to_owned();
+        return alerts.raise(AlertKind::SecretsDecryptFailed, SECRETS, message);
+    }
+    if health.unreadable.is_empty() {
+        if health.unknown == 0 {
+            alerts.clear(AlertKind::SecretsDecryptFailed, SECRETS);
+        }
+        return;
+    }
+    let named: Vec<String> = health
+        .unreadable
+        .iter()
+        .take(MAX_NAMED)
+        .map(|SecretPlace { noun, name, field, .. }| format!("{noun} {name} {field}").trim_end().to_owned())
+        .collect();
+    let more = health.unreadable.len() - named.len();
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    let message = format!("secrets cannot be decrypted, set them again: {}{more}", named.join(", "));
+    alerts.raise(AlertKind::SecretsDecryptFailed, SECRETS, message);
+}
+
 fn report_temperature(alerts: &ActiveAlerts, degrees: Option<f64>) {
     match degrees {
         Some(degrees) => {
@@ -168,3 +201,6 @@ fn report_switch(alerts: &ActiveAlerts, report: &deadman::Report) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -21,6 +21,7 @@ mod paths;
 mod reserve;
 mod retention;
 mod schema;
+mod secrets_health;
 mod secure_compaction;
 mod sessions;
 mod snapshots;
@@ -52,6 +53,7 @@ pub use migrate::SCHEMA;
 pub use passphrase_rotation::{RotateError, SecretEntry, SecretsStatus};
 pub use reserve::DiskRoom;
 pub use retention::AuditRetention;
+pub use secrets_health::SecretsHealth;
 pub use sessions::{ABSOLUTE as SESSION_LENGTH, Session};
 pub use snapshots::{
     ChangeRecords, Confirm, Pending, RollbackOptions, RolledBackChange, SafeError, Snapshot, SnapshotReason,

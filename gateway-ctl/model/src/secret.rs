@@ -35,6 +35,8 @@ struct Inner {
     /// Text of the secret. `None` inside: the sealed form cannot be opened.
     clear: OnceLock<Option<Zeroizing<String>>>,
     sealed: Option<Sealed>,
+    /// Opening it succeeded, and the text was not kept.
+    verified: OnceLock<()>,
 }
 
 struct Sealed {
@@ -58,7 +60,11 @@ impl Secret {
         if text.is_empty() {
             return Secret(None);
         }
-        Secret(Some(Arc::new(Inner { clear: OnceLock::from(Some(text)), sealed: None })))
+        Secret(Some(Arc::new(Inner {
+            clear: OnceLock::from(Some(text)),
+            sealed: None,
+            verified: OnceLock::new(),
+        })))
     }
 
     /// Returns a secret with a sealed text, which is opened on demand.
@@ -66,13 +72,18 @@ impl Secret {
         Secret(Some(Arc::new(Inner {
             clear: OnceLock::new(),
             sealed: Some(Sealed { text: text.into(), by }),
+            verified: OnceLock::new(),
         })))
     }
 
     /// Returns the secret with this sealed form.
     pub fn with_seal(&self, text: impl Into<Box<str>>, by: Arc<dyn Open>) -> Secret {
         let clear = OnceLock::from(Some(Zeroizing::new(self.expose().to_owned())));
-        Secret(Some(Arc::new(Inner { clear, sealed: Some(Sealed { text: text.into(), by }) })))
+        Secret(Some(Arc::new(Inner {
+            clear,
+            sealed: Some(Sealed { text: text.into(), by }),
+            verified: OnceLock::new(),
+        })))
     }
 
     pub fn is_set(&self) -> bool {
@@ -94,6 +105,26 @@ impl Secret {
     /// opened.
     pub fn is_opened(&self) -> bool {
         self.0.as_ref().is_none_or(|inner| inner.clear.get().is_some())
+    }
+
+    /// Reports whether it can be opened, without keeping the text. Tries it once.
+    pub fn verify(&self) -> bool {
+        let Some(inner) = &self.0 else { return true };
+        if self.is_verified() {
+            return !self.is_known_unreadable();
+        }
+        let opens = inner.sealed.as_ref().is_some_and(|sealed| sealed.by.open(&sealed.text).is_some());
+        if opens {
+            inner.verified.get_or_init(|| ());
+        } else {
+            inner.clear.get_or_init(|| None);
+        }
+        opens
+    }
+
+    /// Reports whether it is known if it can be opened.
+    pub fn is_verified(&self) -> bool {
+        self.is_opened() || self.0.as_ref().is_none_or(|inner| inner.verified.get().is_some())
     }
 
     /// Reports whether an attempt to open it failed.
@@ -283,6 +314,22 @@ mod tests {
         assert_eq!(secret, Secret::new("hunter2"));
         assert_ne!(secret, Secret::new("enc:2retnuh"));
         assert_eq!(secret.sealed_text(), Some("enc:2retnuh"));
+    }
+
+    #[test]
+    fn verified_secret_is_tried_once_and_its_text_is_not_kept() {
+        let mirror = Arc::new(Mirror::default());
+        for (sealed, opens) in [("enc:2retnuh", true), ("enc:lost", false)] {
+            let secret = Secret::sealed(sealed, mirror.clone());
+            let before = opened(&mirror);
+            assert!(!secret.is_verified());
+            assert_eq!((secret.verify(), secret.clone().verify()), (opens, opens));
+            assert_eq!(opened(&mirror), before + 1);
+            assert_eq!((secret.is_verified(), secret.is_known_unreadable()), (true, !opens));
+            assert_eq!(secret.is_opened(), !opens);
+        }
+        let plain = Secret::new("hunter2");
+        assert!(plain.is_verified() && plain.verify() && Secret::default().verify());
     }
 
     #[test]

@@ -9,12 +9,16 @@ use std::sync::Arc;
 
 use gateway_core::alerts::{AlertKey, Measure, behaviour};
 use gateway_model::kinds::alert_rule::AlertKind;
-use jiff::Timestamp;
+use jiff::{RoundMode, SignedDuration, Timestamp, TimestampRound, Unit};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use crate::clock::SharedClock;
 
+/// Minutes to which the time is rounded at which a condition ends by itself.
+const UNTIL_MINUTES: i64 = 5;
+/// Longest time until a condition ends by itself: the lifetime of a router.
+const MAX_UNTIL: SignedDuration = SignedDuration::from_secs(u16::MAX as i64);
 /// Capacity of the queue. Beyond it, the engine gets the present conditions instead.
 const MAX_REPORTS: usize = 65_536;
 
@@ -28,6 +32,10 @@ pub struct ActiveAlert {
     /// Measured value, in the unit of the rule's threshold.
     pub value: Option<f64>,
     pub since: Timestamp,
+    /// Number of times that it happened, for events that a service counts.
+    pub times: u64,
+    /// Time at which it ends if the service observes nothing more; `None` if only an observation ends it.
+    pub until: Option<Timestamp>,
 }
 
 /// Report for the alert engine.
@@ -74,17 +82,31 @@ impl ActiveAlerts {
 
     /// Raises an alert, or renews it with the newest message.
     pub fn raise(&self, kind: AlertKind, subject: &str, message: String) {
-        self.hold(kind, subject, None, message);
+        self.hold(self.condition(kind, subject, message));
+    }
+
+    /// Raises an alert that ends at a time unless it is renewed. After a restart, it ends then and not before. The time is
+    /// rounded up, so that not each renewal is a change.
+    pub fn raise_until(&self, kind: AlertKind, subject: &str, until: Timestamp, message: String) {
+        let step =
+            TimestampRound::new().smallest(Unit::Minute).increment(UNTIL_MINUTES).mode(RoundMode::Ceil);
+        let until = Some(until.round(step).unwrap_or(until));
+        self.hold(ActiveAlert { until, ..self.condition(kind, subject, message) });
     }
 
     /// Reports a measured value, in the unit of the rule's threshold. The rule decides whether it is an alert.
     pub fn measure(&self, kind: AlertKind, subject: &str, value: f64, message: String) {
-        self.hold(kind, subject, Some(value), message);
+        self.hold(ActiveAlert { value: Some(value), ..self.condition(kind, subject, message) });
     }
 
     /// Reports an event of a kind whose alerts have no end.
     pub fn note_event(&self, kind: AlertKind, subject: &str, message: String) {
-        let event = self.condition(kind, subject, None, message);
+        self.note_events(kind, subject, 1, message);
+    }
+
+    /// Reports an event that happened a number of times.
+    pub fn note_events(&self, kind: AlertKind, subject: &str, times: u64, message: String) {
+        let event = ActiveAlert { times, ..self.condition(kind, subject, message) };
         self.lock().push(AlertReport::Holds(event));
         self.0.changed.notify_one();
     }
@@ -94,11 +116,17 @@ impl ActiveAlerts {
         self.end(&mut self.lock(), &AlertKey::new(kind, subject));
     }
 
-    /// Ends the alerts of a kind whose subject no longer exists. No other report is taken meanwhile.
+    /// Ends the alerts of a kind whose subject no longer exists. No other report is taken meanwhile. Those of the last run
+    /// that have a time of their end stay until then.
     pub fn keep(&self, kind: AlertKind, there: impl Fn(&str) -> bool) {
+        let now = self.0.clock.now();
         let mut conditions = self.lock();
-        let gone = conditions.active.keys().filter(|key| key.kind == kind && !there(&key.subject));
-        let gone: Vec<AlertKey> = gone.cloned().collect();
+        let stays = |key: &AlertKey, condition: &ActiveAlert| {
+            let is_restored = conditions.restored.contains(key);
+            there(&key.subject) || is_restored && condition.until.is_some_and(|until| until > now)
+        };
+        let gone = conditions.active.iter().filter(|(key, it)| key.kind == kind && !stays(key, it));
+        let gone: Vec<AlertKey> = gone.map(|(key, _)| key.clone()).collect();
         gone.iter().for_each(|key| self.end(&mut conditions, key));
     }
 
@@ -108,7 +136,10 @@ impl ActiveAlerts {
     }
 
     /// Adds a condition that held when the daemon ended.
-    pub fn restore(&self, condition: ActiveAlert) {
+    pub fn restore(&self, mut condition: ActiveAlert) {
+        // The clock may have been set back since.
+        let latest = self.0.clock.now().saturating_add(MAX_UNTIL).ok();
+        condition.until = condition.until.map(|until| latest.map_or(until, |latest| latest.min(until)));
         let key = AlertKey::new(condition.kind, condition.subject.clone());
         let mut conditions = self.lock();
         conditions.restored.insert(key.clone());
@@ -143,18 +174,17 @@ impl ActiveAlerts {
         self.0.changed.notified().await;
     }
 
-    fn condition(&self, kind: AlertKind, subject: &str, value: Option<f64>, message: String) -> ActiveAlert {
-        let since = self.0.clock.now();
-        ActiveAlert { kind, subject: subject.to_owned(), message, value, since }
+    fn condition(&self, kind: AlertKind, subject: &str, message: String) -> ActiveAlert {
+        let (since, subject) = (self.0.clock.now(), subject.to_owned());
+        ActiveAlert { kind, subject, message, value: None, since, times: 1, until: None }
     }
 
-    fn hold(&self, kind: AlertKind, subject: &str, value: Option<f64>, message: String) {
-        let mut condition = self.condition(kind, subject, value, message);
-        let key = AlertKey::new(kind, subject);
+    fn hold(&self, mut condition: ActiveAlert) {
+        let key = AlertKey::new(condition.kind, condition.subject.clone());
         let mut conditions = self.lock();
         let is_restored = conditions.restored.remove(&key);
         // Of some kinds, each report counts.
-        let is_counted = matches!(behaviour(kind).measure, Measure::InARow | Measure::Rate);
+        let is_counted = matches!(behaviour(key.kind).measure, Measure::InARow | Measure::Rate);
         if let Some(known) = conditions.active.get(&key) {
             condition.since = known.since;
             if *known == condition && !is_restored && !is_counted {
@@ -194,7 +224,8 @@ impl Conditions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::SystemClock;
+    use crate::clock::{ManualClock, SystemClock};
+    use std::time::Duration;
 
     const DOWN: AlertKind = AlertKind::DnsUpstreamDown;
 
@@ -244,7 +275,7 @@ mod tests {
     fn conditions_of_the_last_run_are_confirmed_or_ended() {
         let alerts = ActiveAlerts::new(SystemClock::shared());
         for subject in ["a", "b", "c"] {
-            let condition = alerts.condition(DOWN, subject, None, "no answer".into());
+            let condition = alerts.condition(DOWN, subject, "no answer".into());
             alerts.restore(condition);
         }
         assert_eq!(queued(&alerts), []);
@@ -252,6 +283,28 @@ mod tests {
         alerts.clear(DOWN, "b");
         assert_eq!(queued(&alerts), [(DOWN, true), (DOWN, false)]);
         assert_eq!(alerts.unconfirmed(), [AlertKey::new(DOWN, "c")].into());
+    }
+
+    #[test]
+    fn condition_of_the_last_run_stays_until_the_time_of_its_end() {
+        let clock = ManualClock::at("2026-11-22T12:00:00Z".parse().unwrap());
+        let alerts = ActiveAlerts::new(clock.clone());
+        let until = "2026-11-22T12:10:00Z".parse().unwrap();
+        for subject in ["restored", "heard"] {
+            let condition = alerts.condition(DOWN, subject, String::new());
+            alerts.restore(ActiveAlert { until: Some(until), ..condition });
+        }
+        alerts.raise_until(DOWN, "heard", "2026-11-22T12:06:00Z".parse().unwrap(), String::new());
+        assert_eq!(queued(&alerts), [(DOWN, true)], "the first report after a start counts");
+        // The time is rounded up, so it is the same until 12:10.
+        alerts.raise_until(DOWN, "heard", "2026-11-22T12:09:00Z".parse().unwrap(), String::new());
+        assert_eq!(queued(&alerts), []);
+        clock.advance(Duration::from_secs(599));
+        alerts.keep(DOWN, |_| false);
+        assert_eq!(queued(&alerts), [(DOWN, false)], "what was heard in this run has ended");
+        clock.advance(Duration::from_secs(1));
+        alerts.keep(DOWN, |_| false);
+        assert_eq!(queued(&alerts), [(DOWN, false)]);
     }
 
     #[test]

@@ -70,9 +70,10 @@ impl Alerts {
         let now = now(&store);
         let engine = AlertEngine::restore(stored, now);
         for record in engine.open().filter(|record| record.ended_at.is_none()) {
-            let Alert { kind, subject, message, first_seen, .. } = record.alert.clone();
+            let Alert { kind, subject, message, first_seen: since, .. } = record.alert.clone();
             if !alerts::behaviour(kind).is_event {
-                active_alerts.restore(ActiveAlert { kind, subject, message, value: None, since: first_seen });
+                let (value, times, until) = (None, 1, record.holds_until);
+                active_alerts.restore(ActiveAlert { kind, subject, message, value, since, times, until });
             }
         }
         let state = State::new(engine);
@@ -154,9 +155,10 @@ impl Alerts {
             match report {
                 AlertReport::Ended(key) => state.engine.end(&key, surroundings, now),
                 AlertReport::Holds(condition) => {
-                    let key = AlertKey::new(condition.kind, condition.subject);
+                    let ActiveAlert { kind, subject, message, value, times, until, .. } = condition;
+                    let key = AlertKey::new(kind, subject);
                     let subject = alerts::describe(&view.state, &key);
-                    let report = Report { subject, message: condition.message, value: condition.value };
+                    let report = Report { subject, message, value, times, until };
                     state.engine.report(&key, report, surroundings, now);
                 }
             }

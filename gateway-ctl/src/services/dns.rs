@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use gateway_core::dns::domain_set::Key;
@@ -99,6 +99,7 @@ pub struct DnsService {
     worlds: Arc<Worlds>,
     dataplane: KernelDataplane,
     key: Key,
+    started: Instant,
 }
 
 /// State that the resolver has taken over.
@@ -215,9 +216,7 @@ impl DnsService {
         let asked = first_upstream(&plan);
         self.reported.store(UpstreamSummary::of(&plan, inputs.dns()));
         self.upstreams.replace(plan);
-        self.config.active_alerts.keep(UPSTREAM_DOWN_ALERT, |subject| {
-            self.upstreams.status().iter().any(|one| !one.ok && subject_of(one) == subject)
-        });
+        self.end_alerts();
         self.learner.follow(&inputs, choice.clone(), asked.is_ipv6());
         let identity = (self.sources.clone(), self.noted.clone());
         let table = Table::new(inputs.clone(), asked, self.routes.clone(), choice, identity);
@@ -232,6 +231,14 @@ impl DnsService {
         self.routes.expire(Instant::now());
     }
 
+    /// Ends the alerts of upstreams that answer, and of those that are not used any more. One that was not queried in this
+    /// run may be down.
+    fn end_alerts(&self) {
+        let (upstreams, is_settled) = (self.upstreams.status(), self.started.elapsed() >= SETTLED_AFTER);
+        let may_be_down = |alert: &str| may_be_down(&upstreams, alert, is_settled);
+        self.config.active_alerts.keep(UPSTREAM_DOWN_ALERT, may_be_down);
+    }
+
     /// Builds the local answers from the stored state. Takes time if lists are large.
     fn local_answers(&self, inputs: &ResolverInputs) -> Arc<FilterAndZones> {
         let filter = inputs.filter(&self.list_store.current(&inputs.world.state));
@@ -242,13 +249,28 @@ impl DnsService {
 
 const UPSTREAM_DOWN_ALERT: AlertKind = AlertKind::DnsUpstreamDown;
 
+/// Time after the start from which an egress that no query has used counts as unused.
+const SETTLED_AFTER: Duration = Duration::from_secs(600);
+/// Text between the upstream and the egress in the subject of an alert.
+const EGRESS_WORD: &str = " by ";
+
 /// Subject of an alert: an upstream over one egress.
 fn subject(upstream: &str, egress: &str) -> String {
-    format!("{upstream} by {egress}")
+    format!("{upstream}{EGRESS_WORD}{egress}")
 }
 
-fn subject_of(status: &UpstreamStatus) -> String {
-    subject(&status.address, &status.egress)
+/// Reports whether the upstream of an alert is in use, and does not answer as far as it is known. By an egress that was not
+/// used in this run it may be down, until `is_settled`: egresses that are not used for so long are forgotten.
+fn may_be_down(upstreams: &[UpstreamStatus], alert: &str, is_settled: bool) -> bool {
+    let is_same_address = |one: &&UpstreamStatus| {
+        alert.strip_prefix(&one.address).is_some_and(|rest| rest.starts_with(EGRESS_WORD))
+    };
+    let mut of_address = upstreams.iter().filter(is_same_address);
+    let is_same = |one: &UpstreamStatus| one.queries > 0 && subject(&one.address, &one.egress) == alert;
+    match of_address.clone().find(|one| is_same(one)) {
+        Some(one) => !one.ok || one.rtt_ms.is_none(),
+        None => of_address.any(|one| one.queries == 0 || !is_settled),
+    }
 }
 
 /// Expands the IPv4 wildcard address to both address families.
@@ -275,4 +297,39 @@ fn settings(directory: &Path, dns: &Dns) -> Settings {
     let blocking = Blocking { paused_until: dns.blocking_paused_until, ..Blocking::default() };
     let client_rate = Rate { per_second: dns.rate_limit_per_client, ..Settings::default().client_rate };
     Settings { listen, secure, log, blocking, client_rate, ..Settings::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(egress: &str, queries: u64, ok: bool, has_answered: bool) -> UpstreamStatus {
+        UpstreamStatus {
+            address: "9.9.9.9:53".into(),
+            protocol: "udp".into(),
+            egress: egress.into(),
+            rtt_ms: has_answered.then_some(8.0),
+            ok,
+            queries,
+            failures: 0,
+            last_error: None,
+        }
+    }
+
+    #[test]
+    fn upstream_that_was_not_queried_is_unknown() {
+        let alert = "9.9.9.9:53 by wg-a";
+        let unused = status("default", 0, true, false);
+        for is_settled in [false, true] {
+            assert!(may_be_down(std::slice::from_ref(&unused), alert, is_settled));
+            assert!(may_be_down(&[status("wg-a", 1, true, false)], alert, is_settled), "no answer yet");
+            assert!(may_be_down(&[status("wg-a", 5, false, true)], alert, is_settled), "it died");
+            assert!(!may_be_down(&[status("wg-a", 5, true, true)], alert, is_settled), "it answers");
+            assert!(!may_be_down(&[], alert, is_settled), "it is not used any more");
+        }
+        let other = [status("default", 5, true, true)];
+        assert!(may_be_down(&other, alert, false), "by another egress it was not queried");
+        assert!(!may_be_down(&other, alert, true));
+        assert!(!may_be_down(&other, "9.9.9.9 by wg-a", false), "another upstream");
+    }
 }

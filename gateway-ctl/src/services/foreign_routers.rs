@@ -109,6 +109,10 @@ async fn run(context: Context) {
                 && let Some(heard) = parse(&arrival.packet)
                 && !is_this_host(&world.facts, arrival.mac, heard.source)
             {
+                if heard.lifetime == 0 {
+                    // The last run may have heard it as a router.
+                    context.active_alerts.clear(ALERT, &subject(heard.source, interface));
+                }
                 routers.note(interface, arrival.mac, heard, now);
             }
         }
@@ -143,13 +147,15 @@ fn report(context: &Context, routers: &ForeignRouters) {
             true => format!("a host on {interface} claims to be this gateway as a router: {address} ({mac})"),
             false => format!("{address} ({mac}) announces itself as a router on {interface}"),
         };
-        context.active_alerts.raise(ALERT, &subject(router), message);
+        context.active_alerts.raise_until(ALERT, &subject(*address, interface), router.until, message);
     }
-    context.active_alerts.keep(ALERT, |known| now.iter().any(|router| subject(router) == known));
+    // A router that the last run heard may be one until its lifetime ends.
+    let is_heard = |known: &str| now.iter().any(|router| subject(router.address, &router.interface) == known);
+    context.active_alerts.keep(ALERT, is_heard);
 }
 
-fn subject(router: &ForeignRouter) -> String {
-    format!("{}%{}", router.address, router.interface)
+fn subject(address: Ipv6Addr, interface: &str) -> String {
+    format!("{address}%{interface}")
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
-//! Alerts that follow from the world: tunnels, policies, the reconcile loop, exceptions and devices. The services that drive
+//! Alerts that follow from the world: tunnels, policies, the reconcile loop, exceptions, devices and other resolvers. The services that drive
 //! these report states; this one compares them with what should be.
 
 mod devices;
+mod dns_bypass;
 mod policies;
 mod reconciling;
 mod tunnels;
@@ -12,6 +13,7 @@ use crate::service::{Context, Service};
 use crate::services::hosts::HostInventory;
 use crate::world::live;
 
+use dns_bypass::DnsBypass;
 use reconciling::Reconciling;
 use tunnels::Tunnels;
 
@@ -31,6 +33,7 @@ async fn run(context: Context) {
     let inventory = context.handles.get::<HostInventory>();
     let mut worlds = context.worlds.watch();
     let (mut tunnels, mut reconciling) = (Tunnels::default(), Reconciling::default());
+    let mut bypass = DnsBypass::default();
     loop {
         let world = worlds.borrow_and_update().clone();
         let (state, clock) = (context.store.current(), context.store.clock());
@@ -40,6 +43,7 @@ async fn run(context: Context) {
         reconciling.report(alerts, &world.status);
         devices::report_exceptions(alerts, &state, now);
         devices::report_quarantine(alerts, &state);
+        bypass.report(alerts, &state, &context.dataplane, clock.boot()).await;
         let hosts = inventory.list();
         devices::report_offline(alerts, &state, |device| {
             let seen = live::device(&world.facts, Some(&hosts), device, now);

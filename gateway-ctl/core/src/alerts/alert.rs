@@ -156,6 +156,9 @@ pub struct Record {
     pub ended_at: Option<Timestamp>,
     /// Its condition has returned since it was raised.
     pub has_flapped: bool,
+    /// Time at which its condition ends if nothing more is observed, also by the next run.
+    #[serde(default)]
+    pub holds_until: Option<Timestamp>,
     /// Time at which it was muted.
     #[serde(default)]
     pub muted_at: Option<Timestamp>,

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 
 use super::behaviour::{Behaviour, Measure};
 use super::rules::ActiveRule;
@@ -20,6 +20,10 @@ pub struct Report {
     pub message: String,
     /// Measured value, in the unit of the rule's threshold.
     pub value: Option<f64>,
+    /// Number of times that an event happened.
+    pub times: u64,
+    /// Time at which the condition ends if nothing more is observed.
+    pub until: Option<Timestamp>,
 }
 
 /// Condition that holds, or events that happened.
@@ -42,12 +46,12 @@ impl Condition {
 
     /// Takes another report.
     pub(super) fn take(&mut self, report: Report, now: Now) {
+        let times = usize::try_from(report.times).unwrap_or(usize::MAX).min(MAX_COUNTED);
         self.report = report;
         self.in_a_row = self.in_a_row.saturating_add(1);
-        if self.reports.len() == MAX_COUNTED {
-            self.reports.pop_front();
-        }
-        self.reports.push_back(now.boot);
+        self.reports.extend(std::iter::repeat_n(now.boot, times));
+        let excess = self.reports.len().saturating_sub(MAX_COUNTED);
+        self.reports.drain(..excess);
     }
 
     /// Reports whether the condition is beyond the rule's threshold now, whatever the window.

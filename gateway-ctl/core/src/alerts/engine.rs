@@ -20,6 +20,9 @@ use super::timing::{Mute, Now, SETTLING_TIME, stamp};
 /// Time that the alert of an event lasts after the last event.
 const EVENT_LIFETIME: SignedDuration = SignedDuration::from_hours(24);
 
+/// Time that a resolved alert lasts after its return, before receivers hear of it again.
+const RETURN_WAIT: SignedDuration = SignedDuration::from_secs(30);
+
 /// Records of the last run, with which the engine starts.
 #[derive(Clone, Debug, Default)]
 pub struct Stored {
@@ -89,6 +92,8 @@ struct Entry {
     resolved_at: Option<SignedDuration>,
     /// Time from which on the due notification is made.
     announce_at: Option<SignedDuration>,
+    /// Latest time of the notification of an alert that was resolved and returned.
+    announce_by: Option<SignedDuration>,
     /// Time from which on a consequence without its cause stands for itself.
     promote_at: Option<SignedDuration>,
     mute: Option<Mute>,
@@ -98,6 +103,13 @@ impl Entry {
     /// Reports whether something happens soon without a report.
     fn is_waiting(&self) -> bool {
         self.promote_at.is_some() || self.announce_at.is_some() && !self.is_held_back()
+    }
+
+    /// Delays the notification of an alert that returned until it has lasted.
+    fn wait_for_return(&mut self, now: Now) {
+        if let Some(latest) = self.announce_by.filter(|_| self.record.is_due) {
+            self.announce_at = Some(now.boot.saturating_add(RETURN_WAIT).min(latest));
+        }
     }
 
     /// Reports whether a person resolved the alert in the last run, and its condition has not ended since.
@@ -145,6 +157,7 @@ impl AlertEngine {
                 ended_at: record.ended_at.map(|at| now.boot_at(at)),
                 resolved_at: record.alert.resolved_at.map(|at| now.boot_at(at)),
                 announce_at: record.is_due.then_some(now.boot),
+                announce_by: None,
                 promote_at: None,
                 mute: record.mute_times(now),
                 record,

@@ -59,16 +59,20 @@ fn flapping_subject_is_one_alert_with_a_count_and_resolves_after_a_quiet_time() 
 }
 
 #[test]
-fn return_within_the_cooldown_is_announced_only_if_it_lasts() {
+fn return_within_the_cooldown_is_announced_when_it_has_lasted() {
     let mut fixture = Fixture::new();
     fixture.report(DOWN, WAN);
     fixture.end(DOWN, WAN);
     fixture.pass(10);
     fixture.report(DOWN, WAN);
     fixture.heard();
-    fixture.pass(280);
+    fixture.pass(20);
+    // It went away for a moment, so the time begins again.
+    fixture.end(DOWN, WAN);
+    fixture.report(DOWN, WAN);
+    fixture.pass(29);
     assert_eq!((fixture.open(), fixture.heard()), (1, vec![]));
-    fixture.pass(11);
+    fixture.pass(1);
     assert_eq!(fixture.heard(), [(Transition::Raised, true)]);
     fixture.end(DOWN, WAN);
     fixture.pass(301);
@@ -76,6 +80,23 @@ fn return_within_the_cooldown_is_announced_only_if_it_lasts() {
     fixture.pass(301);
     fixture.report(DOWN, WAN);
     assert_eq!(fixture.only_open().id, 2, "after the cooldown it is another alert");
+}
+
+#[test]
+fn flapping_return_is_announced_at_the_end_of_the_cooldown() {
+    let mut fixture = Fixture::new();
+    fixture.report(DOWN, WAN);
+    fixture.end(DOWN, WAN);
+    fixture.heard();
+    for second in (0..300).step_by(20) {
+        assert_eq!(fixture.heard(), [], "{second}");
+        fixture.report(DOWN, WAN);
+        fixture.pass(19);
+        fixture.end(DOWN, WAN);
+        fixture.pass(1);
+    }
+    fixture.report(DOWN, WAN);
+    assert_eq!(fixture.heard(), [(Transition::Raised, true)]);
 }
 
 #[test]
@@ -122,12 +143,13 @@ fn window_threshold_and_failures_in_a_row_hold_an_alert_back() {
 
     let kind = AlertKind::DnsBypassAttempt;
     fixture.rule(kind, |rule| (rule.threshold, rule.window) = (3.0, jiff::SignedDuration::from_secs(60)));
-    for _ in 0..2 {
-        fixture.report(kind, "device");
+    for times in [2, 1] {
+        fixture.pass(61);
+        fixture.report_times(kind, "device", times);
         fixture.pass(25);
     }
     assert_eq!(fixture.open(), 1);
-    fixture.report(kind, "device");
+    fixture.report_times(kind, "device", 2);
     assert_eq!(fixture.open(), 2, "three of them came within a minute");
 }
 
@@ -138,6 +160,8 @@ fn events_count_and_resolve_after_a_day() {
     fixture.report(kind, "key");
     fixture.report(kind, "key");
     assert_eq!((fixture.only_open().count, fixture.heard()), (2, vec![(Transition::Raised, true)]));
+    fixture.report_times(kind, "key", 5);
+    assert_eq!((fixture.only_open().count, fixture.heard()), (7, vec![]));
     fixture.pass(24 * 3600 - 1);
     assert_eq!(fixture.open(), 1);
     fixture.pass(1);

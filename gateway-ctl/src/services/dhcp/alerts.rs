@@ -36,8 +36,9 @@ pub(super) fn publish(
             ),
             false => server.to_string(),
         };
-        alerts.raise(AlertKind::RogueDhcp, &subject(server), message);
+        alerts.raise_until(AlertKind::RogueDhcp, &subject(server), server.until(), message);
     }
+    // A server that the last run heard may be there until its time is over.
     alerts.keep(AlertKind::RogueDhcp, |known| servers.iter().any(|server| subject(server) == known));
 
     let rule = state.alert_rules.iter().find(|rule| rule.kind == AlertKind::DhcpPoolExhausted);

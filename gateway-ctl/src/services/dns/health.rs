@@ -26,6 +26,7 @@ impl DnsService {
         Service::new("dns_probes", self, |names: Arc<DnsService>| async move {
             loop {
                 names.upstreams.probe_silent(SILENCE).await;
+                names.end_alerts();
                 tokio::time::sleep(PROBE_INTERVAL).await;
             }
         })

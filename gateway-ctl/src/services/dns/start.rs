@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
 use arc_swap::ArcSwap;
 use gateway_core::dns::domain_set::Key;
@@ -131,6 +132,7 @@ impl DnsService {
             worlds,
             dataplane,
             key,
+            started: Instant::now(),
         });
         updates::follow_plans(&names);
         engine.services().start(updates::doh_servers(&names));

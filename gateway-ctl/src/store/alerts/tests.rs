@@ -26,7 +26,13 @@ fn fill(store: &Store, clock: &ManualClock, subjects: &[&str]) {
     let dependencies = Dependencies::default();
     let surroundings = Surroundings { rules: &rules, dependencies: &dependencies };
     for subject in subjects {
-        let report = Report { subject: Subject::default(), message: String::new(), value: None };
+        let report = Report {
+            subject: Subject::default(),
+            message: String::new(),
+            value: None,
+            times: 1,
+            until: None,
+        };
         engine.report(&AlertKey::new(AlertKind::KeyCreated, *subject), report, surroundings, now);
     }
     engine.advance(surroundings, now);

@@ -257,6 +257,29 @@ fn when_both_copies_are_lost_values_are_unreadable_and_the_rest_goes_on() {
 }
 
 #[test]
+fn verification_finds_what_cannot_be_decrypted_a_few_at_a_time() {
+    let place = Fixture::new();
+    let store = place.open();
+    create(&store, tunnel("home", KEY));
+    drop(store);
+    let store = place.open();
+    let budget = std::time::Duration::from_secs(60);
+    let health = store.verify_secrets(std::time::Duration::ZERO);
+    assert_eq!((health.unreadable.len(), health.unknown), (0, 2), "nothing was tried");
+    let health = store.verify_secrets(budget);
+    assert_eq!((health.unreadable.len(), health.unknown), (0, 0));
+    drop(store);
+    place.lose_passphrase();
+    let store = place.open();
+    let health = store.verify_secrets(budget);
+    let unreadable: Vec<(&str, &str)> =
+        health.unreadable.iter().map(|place| (place.noun, place.name.as_str())).collect();
+    assert_eq!((unreadable, health.unknown), (vec![("tunnel", "home"); 2], 0));
+    create(&store, tunnel("away", OTHER));
+    assert_eq!(store.verify_secrets(budget).unreadable.len(), 2, "a new one can be");
+}
+
+#[test]
 fn a_lost_own_passphrase_locks_until_it_is_set_again() {
     let place = Fixture::new();
     let store = place.open();

@@ -103,7 +103,7 @@ impl AlertEngine {
     pub(super) fn announce_now(&mut self, key: &AlertKey, now: Now) {
         let Some(entry) = self.entries.get_mut(key).filter(|entry| entry.record.is_due) else { return };
         entry.record.is_due = false;
-        entry.announce_at = None;
+        (entry.announce_at, entry.announce_by) = (None, None);
         let transition = if entry.was_sent() { Transition::Unmuted } else { Transition::Raised };
         let is_consequence = entry.record.alert.caused_by.is_some();
         entry.record.announced =

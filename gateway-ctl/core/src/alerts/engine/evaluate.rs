@@ -45,12 +45,14 @@ impl AlertEngine {
         };
         let before = entry.record.clone();
         entry.record.alert.describe(&rule.name, &condition.report.subject, condition.report.message.clone());
+        entry.record.holds_until = condition.report.until;
         entry.last_seen = now.boot;
         if entry.ended_at.take().is_some() {
             entry.record.ended_at = None;
             entry.record.has_flapped = true;
             entry.record.alert.count += 1;
             entry.record.alert.last_seen = now.wall;
+            entry.wait_for_return(now);
         }
         if entry.record != before {
             self.note(key, None, now);
@@ -96,12 +98,14 @@ impl AlertEngine {
         self.last_id += 1;
         let mut alert = Alert::new(self.last_id, key, rule.severity, at);
         alert.describe(&rule.name, &condition.report.subject, condition.report.message.clone());
+        alert.count = condition.report.times;
         let mut record = Record {
             alert,
             announced: None,
             is_due: true,
             ended_at: None,
             has_flapped: false,
+            holds_until: condition.report.until,
             muted_at: None,
         };
         let mute = muted.map(|(mute, before)| {
@@ -115,14 +119,16 @@ impl AlertEngine {
             ended_at: None,
             resolved_at: None,
             announce_at: Some(now.boot),
+            announce_by: None,
             promote_at: None,
             mute,
         });
         self.note(key, None, now);
     }
 
-    /// Opens a resolved alert again: it flaps. Receivers hear of it only if it still lasts at `announce_at`.
-    fn reopen(&mut self, key: &AlertKey, rule: &ActiveRule, announce_at: Option<SignedDuration>, now: Now) {
+    /// Opens a resolved alert again: it flaps. Receivers hear of it if it lasts for some time, and at the latest at
+    /// `announce_by`.
+    fn reopen(&mut self, key: &AlertKey, rule: &ActiveRule, announce_by: Option<SignedDuration>, now: Now) {
         let (Some(entry), Some(condition)) = (self.entries.get_mut(key), self.conditions.get(key)) else {
             return;
         };
@@ -132,17 +138,19 @@ impl AlertEngine {
             Some(_) => AlertStatus::Acknowledged,
             None => AlertStatus::Active,
         };
-        record.alert.count += 1;
+        record.alert.count += condition.report.times;
         record.alert.last_seen = now.wall;
         (record.alert.resolved_at, record.alert.resolved_by) = (None, None);
         record.alert.auto_resolved = false;
         record.has_flapped = true;
+        record.holds_until = condition.report.until;
         (record.ended_at, record.announced) = (None, None);
-        record.is_due = announce_at.is_some();
+        record.is_due = announce_by.is_some();
         entry.origin = Origin::Reported;
         entry.last_seen = now.boot;
         (entry.ended_at, entry.resolved_at, entry.promote_at) = (None, None, None);
-        entry.announce_at = announce_at;
+        entry.announce_by = announce_by;
+        entry.wait_for_return(now);
         self.note(key, None, now);
     }
 
@@ -155,7 +163,8 @@ impl AlertEngine {
         alert.auto_resolved = by_itself;
         (entry.record.ended_at, entry.record.is_due) = (None, false);
         entry.resolved_at = Some(now.boot);
-        (entry.ended_at, entry.announce_at, entry.promote_at) = (None, None, None);
+        (entry.ended_at, entry.promote_at) = (None, None);
+        (entry.announce_at, entry.announce_by) = (None, None);
         self.note(key, Some(Transition::Resolved), now);
     }
 
@@ -179,7 +188,7 @@ impl AlertEngine {
         if self.is_open(key) {
             let Some(entry) = self.entries.get_mut(key) else { return };
             entry.record.alert.describe(&rule.name, &report.subject, report.message);
-            entry.record.alert.count += 1;
+            entry.record.alert.count += report.times;
             entry.record.alert.last_seen = now.wall;
             entry.last_seen = now.boot;
             self.note(key, None, now);

@@ -38,7 +38,13 @@ pub(super) fn plain_rule(kind: AlertKind) -> ActiveRule {
 
 /// Returns a report without a value.
 pub(super) fn report() -> Report {
-    Report { subject: Subject::default(), message: "it failed".to_owned(), value: None }
+    Report {
+        subject: Subject::default(),
+        message: "it failed".to_owned(),
+        value: None,
+        times: 1,
+        until: None,
+    }
 }
 
 impl Fixture {
@@ -84,6 +90,20 @@ impl Fixture {
 
     pub(super) fn report_value(&mut self, kind: AlertKind, subject: &str, value: f64) {
         let report = Report { value: Some(value), ..report() };
+        self.drive(|engine, surroundings, now| {
+            engine.report(&AlertKey::new(kind, subject), report, surroundings, now);
+        });
+    }
+
+    pub(super) fn report_times(&mut self, kind: AlertKind, subject: &str, times: u64) {
+        let report = Report { times, ..report() };
+        self.drive(|engine, surroundings, now| {
+            engine.report(&AlertKey::new(kind, subject), report, surroundings, now);
+        });
+    }
+
+    pub(super) fn report_until(&mut self, kind: AlertKind, subject: &str, until: Timestamp) {
+        let report = Report { until: Some(until), ..report() };
         self.drive(|engine, surroundings, now| {
             engine.report(&AlertKey::new(kind, subject), report, surroundings, now);
         });

@@ -28,6 +28,18 @@ fn alert_keeps_its_number_and_count_over_a_restart() {
 }
 
 #[test]
+fn time_of_the_end_is_stored_with_the_alert() {
+    let mut fixture = Fixture::new();
+    let until = fixture.now.wall + SignedDuration::from_mins(10);
+    for until in [until, until + SignedDuration::from_mins(5)] {
+        fixture.report_until(DOWN, WAN, until);
+        assert_eq!(fixture.last_record(1).holds_until, Some(until));
+    }
+    fixture.report(DOWN, WAN);
+    assert_eq!(fixture.last_record(1).holds_until, None);
+}
+
+#[test]
 fn alert_that_ended_meanwhile_resolves_after_the_settling_time() {
     let mut fixture = Fixture::new();
     fixture.report(DOWN, WAN);

@@ -26,6 +26,13 @@ pub struct ForeignServer {
     pub last_seen: Timestamp,
 }
 
+impl ForeignServer {
+    /// Returns the time at which it is gone if it is not observed again.
+    pub fn until(&self) -> Timestamp {
+        self.last_seen.saturating_add(LIFETIME).unwrap_or(self.last_seen)
+    }
+}
+
 impl fmt::Display for ForeignServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.address)?;
