@@ -16,6 +16,7 @@ mod json;
 pub mod mutation;
 mod names;
 mod plan;
+mod plan_record;
 mod quic_initial;
 mod router_advertisement;
 mod stun;
@@ -43,6 +44,7 @@ pub use dns::dns;
 pub use json::json;
 pub use names::{lists, zone};
 pub use plan::plan;
+pub use plan_record::plan_record;
 pub use quic_initial::quic_initial;
 pub use router_advertisement::router_advertisement;
 pub use stun::stun;
@@ -55,7 +57,7 @@ pub struct Target {
     pub words: &'static [&'static [u8]],
 }
 
-pub const TARGETS: [Target; 18] = [
+pub const TARGETS: [Target; 19] = [
     Target { name: "packet", run: packet, words: mutation::PACKET },
     Target { name: "captured_packet", run: captured_packet, words: mutation::CAPTURED_PACKET },
     Target { name: "client_hello", run: client_hello, words: mutation::CLIENT_HELLO },
@@ -74,6 +76,7 @@ pub const TARGETS: [Target; 18] = [
     Target { name: "dns", run: dns, words: mutation::DNS },
     Target { name: "lists", run: lists, words: mutation::LISTS },
     Target { name: "zone", run: zone, words: mutation::ZONE },
+    Target { name: "plan_record", run: plan_record, words: mutation::PLAN_RECORD },
 ];
 
 /// A frame as the kernel passes it: two bytes describe a removed VLAN tag, the rest is the frame.

@@ -88,6 +88,17 @@ pub const CAPTURED_PACKET: &Words = &[
     &[0xc0, 12],
     &[44, 0],
 ];
+pub const PLAN_RECORD: &Words = &[
+    &[1, 1, 0, 0],
+    &[0xff, 0xff, 0xff, 0xff],
+    b"network",
+    b"fact/neighbour/02:00:00:00:00:01",
+    b"fact/proxies",
+    b"state/revisions",
+    b"[\"192.0.2.1\"]",
+    b"{}",
+];
+
 pub const STUN: &Words = &[
     &[1, 1],
     &[1, 0x11],
