@@ -30,11 +30,12 @@ use crate::os::transport::Transports;
 use crate::os::wireguard::WireGuard;
 use crate::os::{Netlink, bpf, netlink};
 use crate::reconcile::{
-    self, Existing, Handle, Kernel, KernelDataplane, Reason, Settings, Stopped, Subsystems,
+    self, Existing, Generations, Handle, Kernel, KernelDataplane, Reason, Settings, Stopped, Subsystems,
     install_default_deny,
 };
 use crate::service::{Context, Services};
 use crate::services::active_alerts::ActiveAlerts;
+use crate::services::plan_history::PlanHistory;
 use crate::store::Store;
 use crate::supervise::Supervisor;
 use crate::world::Worlds;
@@ -108,6 +109,7 @@ impl Engine {
         let programs = programs.finish().await?;
         configuration.recall_uplinks(&programs.uplinks()?);
         let dataplane = KernelDataplane::new(programs);
+        dataplane.number_by(Generations::open(store.clone()));
         let endpoint_names = gateway_outbound::Resolver::new(&endpoint_name_servers(&in_force));
         let openvpn = OpenVpn::new(config.runtime_dir.join("openvpn"), endpoint_names.clone());
         let engines = EgressEngines {
@@ -129,6 +131,7 @@ impl Engine {
         };
         let clock = store.clock().clone();
         let handles = Handles::new(&config.state_dir, clock.clone());
+        handles.get::<PlanHistory>().follow(&dataplane, &worlds);
         let (wake, looping) = reconcile::start(
             Subsystems::new(Kernel::new(netlink.clone(), engines.backends(netlink)), dataplane.clone()),
             observation,

@@ -31,6 +31,7 @@ pub(crate) mod moved_flows;
 pub mod mqtt_states;
 pub(crate) mod neighbour_room;
 pub(crate) mod open_files;
+pub mod plan_history;
 pub(crate) mod prefix_delegation;
 mod probe;
 pub(crate) mod proxies;

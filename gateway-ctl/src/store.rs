@@ -10,6 +10,7 @@ mod backup_runs;
 mod commit;
 mod error;
 mod file;
+mod generations;
 mod load;
 mod migrate;
 mod node_id;

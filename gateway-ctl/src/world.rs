@@ -16,6 +16,7 @@ use gateway_core::compile::{Input, compile};
 use gateway_core::facts::Facts;
 use gateway_core::fqdn_match::Domains;
 use gateway_core::network::Network;
+use gateway_core::plan_history::PlanInputs;
 use gateway_core::shared::Shared;
 use gateway_core::{Compiled, plan};
 use gateway_model::State;
@@ -49,6 +50,8 @@ pub struct World {
     pub now: Timestamp,
     /// Plan of the last run.
     live: Arc<Compiled>,
+    /// Time at which it was compiled.
+    compiled_at: Timestamp,
     /// Plan of exactly this state and these facts, compiled on first use.
     compiled: Arc<OnceLock<Arc<Compiled>>>,
 }
@@ -71,6 +74,7 @@ impl World {
             attached,
             now,
             live: Arc::default(),
+            compiled_at: now,
             compiled: Arc::default(),
         }
     }
@@ -93,6 +97,13 @@ impl World {
     /// Returns the plan of the last run; without a kernel, the one that would be.
     pub fn live(&self) -> &Arc<Compiled> {
         if self.attached.is_some() { &self.live } else { self.compiled() }
+    }
+
+    /// Returns the inputs of the plan of the last run. To be called on a published world.
+    pub fn plan_inputs(&self) -> PlanInputs {
+        let World { state, network, facts, compiled_at, .. } = self;
+        let (state, network, facts) = (state.clone(), network.clone(), facts.clone());
+        PlanInputs { state, network, facts, compiled_at: *compiled_at }
     }
 
     /// Reports whether an answer for one world is valid for the other, apart from the time.
@@ -174,6 +185,11 @@ impl Worlds {
         self.store.current().revision.0
     }
 
+    /// Returns the time by the clock of the store.
+    pub fn time(&self) -> Timestamp {
+        self.store.clock().now()
+    }
+
     /// Returns the last published world.
     pub fn last(&self) -> Arc<World> {
         self.published.borrow().clone()
@@ -220,7 +236,17 @@ impl Compile for Worlds {
         self.publish(|world| {
             let facts = Arc::new(facts.clone());
             let (live, compiled) = (compiled.clone(), Arc::new(OnceLock::from(compiled)));
-            *world = World { state, config, network, facts, now, live, compiled, ..World::clone(world) };
+            *world = World {
+                state,
+                config,
+                network,
+                facts,
+                now,
+                live,
+                compiled_at: now,
+                compiled,
+                ..World::clone(world)
+            };
         });
         let mut reported = self.reported.lock();
         let (last, hook) = &mut *reported;

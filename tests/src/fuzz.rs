@@ -17,6 +17,7 @@ mod json;
 pub mod mutation;
 mod names;
 mod plan;
+mod plan_record;
 mod quic_initial;
 mod router_advertisement;
 mod stun;
@@ -45,6 +46,7 @@ pub use flow_record::flow_record;
 pub use json::json;
 pub use names::{lists, zone};
 pub use plan::plan;
+pub use plan_record::plan_record;
 pub use quic_initial::quic_initial;
 pub use router_advertisement::router_advertisement;
 pub use stun::stun;
@@ -77,6 +79,7 @@ pub const TARGETS: [Target; 19] = [
     Target { name: "dns", run: dns, words: mutation::DNS },
     Target { name: "lists", run: lists, words: mutation::LISTS },
     Target { name: "zone", run: zone, words: mutation::ZONE },
+    Target { name: "plan_record", run: plan_record, words: mutation::PLAN_RECORD },
 ];
 
 /// A frame as the kernel passes it: two bytes describe a removed VLAN tag, the rest is the frame.

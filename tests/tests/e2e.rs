@@ -48,6 +48,7 @@ mod neighbour_search;
 mod openvpn;
 mod package;
 mod paths;
+mod plan_history;
 mod prefix_delegation;
 mod privacy_blocks;
 mod proxies;

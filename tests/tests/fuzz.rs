@@ -71,6 +71,11 @@ fn no_record_of_the_flow_log_is_misread() {
 }
 
 #[test]
+fn no_record_of_a_plan_is_misread() {
+    replay("plan_record", 30_000);
+}
+
+#[test]
 fn no_router_advertisement_is_misread() {
     replay("router_advertisement", 30_000);
 }

@@ -15,6 +15,7 @@ use crate::table::Method::{Post, Put};
 use crate::table::collection::{Live, Object, expected, shown};
 use crate::table::{Audit, Collection, Effect, Ops, Table};
 
+mod evaluate;
 mod exceptions;
 mod objects;
 mod paths;
@@ -53,6 +54,7 @@ pub(super) fn rows(t: &mut Table) {
     )
     .summary("Apply the stored policies")
     .doc("Freezes the stored policies with their profiles and chains, compiles them, and responds after the kernel has the plan. A failing gating test definition rejects the apply, and nothing changes.");
+    evaluate::rows(t);
     views::rows(t);
     pending::rows(t);
     paths::rows(t);

@@ -6,13 +6,14 @@ use std::collections::BTreeSet;
 
 use ipnet::IpNet;
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 /// Maximum number of names, and of networks, that feeds can add: a part of the maps of the program, which have room for two
 /// plans.
 const MAX_ENTRIES: usize = 7000;
 
 /// Resolvers that feeds list, in addition to the built-in ones.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FeedServers {
     pub names: BTreeSet<String>,
     pub networks: BTreeSet<IpNet>,

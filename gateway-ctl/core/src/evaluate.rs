@@ -8,6 +8,7 @@ mod explanation;
 pub mod live_flow;
 pub mod matching;
 mod outcome;
+pub mod past;
 mod request;
 pub mod route;
 mod subject;
@@ -25,7 +26,7 @@ use crate::fqdn_cache::Key;
 pub use captured_packet::{CapturedDecision, decide_captured};
 pub use evaluation::{
     ActiveException, Decision, EffectiveSettings, EvaluatedDevice, Evaluation, Families, FamilyVerdict,
-    FastPathView, HopView, KernelView, MatchedPolicy, PolicyRef,
+    FastPathView, HopView, KernelView, MatchedPolicy, PlanInForce, PolicyRef,
 };
 pub(crate) use explanation::{hop_words, hops_down_in_words, leg_name, legs_of, reason as blocking_reason};
 use matching::Considered;
@@ -96,6 +97,7 @@ pub fn evaluate(input: &Input<'_>, compiled: &Compiled, request: &Request) -> Re
             Families { ipv4: of(false), ipv6: of(true) }
         },
         pending_changes: pending,
+        as_of: None,
         trace,
     })
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::doh_servers::FeedServers;
 use crate::indexes::LegId;
@@ -68,7 +68,7 @@ impl Facts {
     }
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Link {
     pub index: u32,
     pub up: bool,
@@ -86,7 +86,7 @@ pub struct Link {
 }
 
 /// Kind of frames on a link (ARPHRD_*).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LinkLayer {
     #[default]
@@ -96,7 +96,7 @@ pub enum LinkLayer {
     Other,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DefaultRoute {
     pub interface: String,
     pub gateway: Option<IpAddr>,
@@ -105,7 +105,7 @@ pub struct DefaultRoute {
 }
 
 /// Lease of a DHCP server. Routes and other options are not asked for, and are not taken.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lease {
     pub address: Ipv4Net,
     pub gateway: Option<Ipv4Addr>,
@@ -118,7 +118,7 @@ pub struct Lease {
 
 /// Uplinks as the manager selects them. Empty with a single one, before the first decision, and while the manager only
 /// observes: the main routing table decides then.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UplinkFacts {
     /// Number of the active uplink's leg.
     pub active: Option<LegId>,
@@ -129,7 +129,7 @@ pub struct UplinkFacts {
 }
 
 /// Prefix that an uplink has delegated (RFC 8415).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DelegatedPrefix {
     pub net: Ipv6Net,
     /// End of the time in which hosts begin connections from it.
@@ -137,7 +137,7 @@ pub struct DelegatedPrefix {
     pub valid_until: Timestamp,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TunnelFact {
     pub usable: bool,
     /// Human-readable reason for which it is not usable.
@@ -148,14 +148,14 @@ pub struct TunnelFact {
     pub mtu: Option<u16>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TransportFact {
     pub connected: bool,
     /// Human-readable reason for which it is not connected.
     pub reason: String,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProxyFact {
     pub usable: bool,
     /// Human-readable reason for which it is not usable.

@@ -7,20 +7,20 @@ use std::num::NonZeroU8;
 
 use gateway_common::leg_selection::FIRST_TUNNEL;
 use gateway_common::wire::{Choice, Mark};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Number of a leg: an uplink below [`FIRST_TUNNEL`], else a tunnel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct LegId(NonZeroU8);
 
 /// Number of a proxy, which the marks of its traffic have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ProxyIndex(NonZeroU8);
 
 /// Index of a policy in the maps of counters.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PolicyIndex(pub u32);
 

@@ -40,6 +40,7 @@ pub mod paths;
 pub mod phrase;
 pub mod plan;
 pub mod plan_diff;
+pub mod plan_history;
 pub mod plan_maps;
 pub mod prefix_filter;
 pub mod profile_dns;

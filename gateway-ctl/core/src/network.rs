@@ -12,7 +12,7 @@ use gateway_model::kinds::routing_policy::Sticky;
 use gateway_model::settings::bootstrap::UnknownHosts;
 use gateway_model::settings::groups::InterfaceMethod;
 use ipnet::{IpNet, Ipv6Net};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::indexes::LegId;
 use crate::plan::VirtualLink;
@@ -23,7 +23,7 @@ use crate::xdp::XdpModes;
 pub const MAX_UPLINKS: u8 = gateway_common::leg_selection::FIRST_TUNNEL - 1;
 
 /// Interfaces and their roles.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Network {
     /// Interfaces of LANs.
     pub lan: Vec<String>,
@@ -60,7 +60,7 @@ pub struct Network {
 }
 
 /// Sources of the LANs' IPv6 prefixes.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LanIpv6Settings {
     pub prefix: Option<Ipv6Net>,
     /// Prefixes of uplinks count, too.
@@ -70,7 +70,7 @@ pub struct LanIpv6Settings {
 }
 
 /// Configuration of the addresses of an interface.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InterfaceSettings {
     pub method: InterfaceMethod,
     /// Address of the method `static`.
@@ -81,7 +81,7 @@ pub struct InterfaceSettings {
     pub mtu: Option<u16>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UplinkSettings {
     /// Number of its leg, from 1 to [`MAX_UPLINKS`]; each uplink has one of its own.
     pub number: LegId,

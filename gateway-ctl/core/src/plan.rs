@@ -13,7 +13,7 @@ use gateway_model::Secret;
 use gateway_model::kinds::policy_source::DomainPattern;
 use ipnet::{IpNet, Ipv6Net};
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::indexes::{LegId, ProxyIndex};
 use crate::shared::Shared;
@@ -126,7 +126,7 @@ pub enum Attachment {
 }
 
 /// A link that the gateway makes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum VirtualLink {
     Bridge { ports: BTreeSet<String> },

@@ -3,10 +3,10 @@
 //! Decision 0160 says why.
 
 use ipnet::IpNet;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Access to the API by uplinks.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WanAccess {
     /// TCP port of the API.
     pub port: u16,

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use gateway_model::settings::bootstrap::XdpMode;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::facts::{Link, LinkLayer};
 
 /// XDP modes of interfaces.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct XdpModes {
     /// Mode of all interfaces that are not listed.
     pub general: XdpMode,

@@ -190,6 +190,15 @@ impl<F: Format> Journal<F> {
         self.retire(now);
     }
 
+    /// Makes what was written durable.
+    pub fn sync(&self) -> io::Result<()> {
+        self.segments.last().map_or(Ok(()), |segment| segment.sync())
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
     fn append(&mut self, records: &[u8], block: Block<F::Summary>) -> io::Result<()> {
         let Some(directory) = &self.settings.directory else { return Ok(()) };
         room::check(directory)?;

@@ -63,6 +63,11 @@ impl<S: Summary> Block<S> {
         self.length.into()
     }
 
+    /// Returns the ID of its last record.
+    pub fn last(&self) -> u64 {
+        self.end().saturating_sub(1)
+    }
+
     /// Returns the ID behind its last record.
     pub(crate) fn end(&self) -> u64 {
         self.first + u64::from(self.count)
@@ -225,6 +230,10 @@ impl<F: Format> Segment<F> {
     pub(crate) fn read(&self, block: &Block<F::Summary>, key: Option<&SealingKey>) -> Option<Vec<u8>> {
         let stored = self.stored(block)?;
         if block.flags & SEALED == 0 { Some(stored) } else { key?.open(block.first, stored) }
+    }
+
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
     }
 
     pub(crate) fn newest(&self) -> i64 {

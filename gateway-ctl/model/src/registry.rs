@@ -99,6 +99,7 @@ pub struct Kind {
     begin: fn(&mut State),
     changed_rows: fn(&State) -> Vec<StoredRow>,
     changed_count: fn(&State) -> usize,
+    redacted_since: fn(&State, &State) -> Vec<StoredRow>,
     changes: fn(&State, &State, usize) -> Vec<Change>,
     load: fn(&mut State, &[u8]) -> Result<(), LoadError>,
     resume: fn(&mut State, u32, Revision),
@@ -153,6 +154,7 @@ impl Kind {
             begin: |state| R::table_mut(state).begin(),
             changed_rows: |state| changed_rows(R::table(state)),
             changed_count: |state| R::table(state).dirty().len(),
+            redacted_since: redacted_since::<R>,
             changes: changes::<R>,
             load: load::<R>,
             resume: |state, next_slot, revision| R::table_mut(state).resume(next_slot, revision),
@@ -244,6 +246,12 @@ impl Kind {
     /// For the store: the rows that the draft changed.
     pub fn changed_rows(&self, draft: &State) -> Vec<StoredRow> {
         (self.changed_rows)(draft)
+    }
+
+    /// Returns the rows that differ from those of an earlier state, in their stored form. A secret that is set is replaced by
+    /// a placeholder.
+    pub fn redacted_rows_since(&self, before: &State, after: &State) -> Vec<StoredRow> {
+        (self.redacted_since)(before, after)
     }
 
     /// Returns the changes of the draft against `before` for the audit trail, at most `limit` entries.
@@ -407,6 +415,17 @@ fn changed_rows<R: Resource>(table: &Table<R>) -> Vec<StoredRow> {
         .iter()
         .map(|id| StoredRow { id: *id, json: table.get(*id).map(|row| stored_json(row.as_ref())) })
         .collect()
+}
+
+fn redacted_since<R: Resource>(before: &State, after: &State) -> Vec<StoredRow> {
+    let (old, new) = (R::table(before), R::table(after));
+    let changed = new.not_in(old).filter_map(|id| new.get(id)).map(|row| {
+        let redacted = serde_json::to_vec(&resource::to_redacted(row.as_ref()));
+        let json = redacted.expect("resources are structs with string keys");
+        StoredRow { id: row.meta().id, json: Some(json) }
+    });
+    let gone = old.not_in(new).filter(|id| !new.contains(*id)).map(|id| StoredRow { id, json: None });
+    changed.chain(gone).collect()
 }
 
 /// The bytes the store keeps for a row.

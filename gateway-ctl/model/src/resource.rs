@@ -247,6 +247,14 @@ pub fn to_revealed<R: Resource>(row: &R) -> Value {
     with_secrets(row, Secret::expose)
 }
 
+/// Text that stands for a secret in a redacted row. It is a key of 32 bytes where one is expected.
+const SECRET_PLACEHOLDER: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+
+/// Returns the stored form of the row with a placeholder for each secret that is set.
+pub(crate) fn to_redacted<R: Resource>(row: &R) -> Value {
+    with_secrets(row, |_| SECRET_PLACEHOLDER)
+}
+
 fn with_secrets<R: Resource>(row: &R, text: fn(&Secret) -> &str) -> Value {
     let mut stored = plain(row);
     if R::SECRETS.is_empty() {

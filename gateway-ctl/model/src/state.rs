@@ -405,9 +405,11 @@ fn collect_references<R: Resource>(
 }
 
 mod applied;
+mod parts;
 mod unchanged;
 
 pub use applied::{Applied, MergedFrom};
+pub use parts::{PartError, StatePart};
 use unchanged::Unchanged;
 
 pub(crate) mod planned;

@@ -8,6 +8,7 @@ use gateway_core::plan::{Attachment, Plan};
 use gateway_core::shared::Shared;
 use parking_lot::Mutex;
 
+use super::generations::Generations;
 use super::status::PLAN;
 use super::{Check, Dataplane};
 use crate::os::bpf::{AttachMode, FastPath, Programs, Xdp};
@@ -21,8 +22,13 @@ pub struct KernelDataplane {
     xdp: Xdp,
 }
 
+/// Function that is called with each plan that is live after a run, and its generation.
+type ActivationHook = Box<dyn Fn(u32, &Plan) + Send>;
+
 struct Inner {
     programs: Programs,
+    generations: Option<Generations>,
+    on_activated: Option<ActivationHook>,
     /// Attachments after the last run. A difference means that another program changed them.
     attached: BTreeMap<String, Attachment>,
     /// Attachments that the last run wanted.
@@ -38,8 +44,26 @@ struct LastPlan {
 impl KernelDataplane {
     pub fn new(programs: Programs) -> KernelDataplane {
         let (fast_path, xdp) = (programs.fast_path.clone(), programs.xdp.clone());
-        let inner = Inner { programs, attached: BTreeMap::new(), want: BTreeMap::new(), last: None };
+        let inner = Inner {
+            programs,
+            generations: None,
+            on_activated: None,
+            attached: BTreeMap::new(),
+            want: BTreeMap::new(),
+            last: None,
+        };
         KernelDataplane { inner: Arc::new(Mutex::new(inner)), fast_path, xdp }
+    }
+
+    /// Numbers plans by this source, so that a number does not return after a restart of the host.
+    pub fn number_by(&self, generations: Generations) {
+        self.inner.lock().generations = Some(generations);
+    }
+
+    /// Registers the function that is called after each run with the plan that is live, and its generation. The plan may be
+    /// the same as before. The function must not block.
+    pub fn on_activated(&self, hook: impl Fn(u32, &Plan) + Send + 'static) {
+        self.inner.lock().on_activated = Some(Box::new(hook));
     }
 
     /// Returns the fast path, which does not wait for a plan that is being written.
@@ -91,6 +115,9 @@ impl Inner {
             self.attach(&guards, &mut outcome, &mut added);
         }
         let is_applied = self.apply_maps(plan, check, &mut outcome);
+        if is_applied && let (Some(hook), Some(last)) = (&self.on_activated, &self.last) {
+            hook(last.generation, plan);
+        }
         // Without any plan, the programs block by themselves.
         if is_applied || self.programs.live().is_ok_and(|slot| slot == SLOT_NONE) {
             outcome.failed.retain(|failure| !plan.attach.contains_key(&failure.resource));
@@ -169,6 +196,11 @@ impl Inner {
         if is_same && check == Check::Plan && last.as_ref().is_some_and(|last| self.is_live(last)) {
             self.last = last;
             return true;
+        }
+        if let Some(generations) = &mut self.generations
+            && let Ok(newest) = self.programs.newest_generation()
+        {
+            self.programs.number_from(generations.next(newest));
         }
         // A plan that differs from the last one is not the active one, unless another program wrote it.
         let swapped = match last.is_some() && !is_same {

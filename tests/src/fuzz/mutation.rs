@@ -97,6 +97,17 @@ pub const FLOW_RECORD: &Words = &[
     b"\x04wg-a\x01\x08vpn:wg-a",
 ];
 
+pub const PLAN_RECORD: &Words = &[
+    &[1, 1, 0, 0],
+    &[0xff, 0xff, 0xff, 0xff],
+    b"network",
+    b"fact/neighbour/02:00:00:00:00:01",
+    b"fact/proxies",
+    b"state/revisions",
+    b"[\"192.0.2.1\"]",
+    b"{}",
+];
+
 pub const STUN: &Words = &[
     &[1, 1],
     &[1, 0x11],

@@ -1,11 +1,9 @@
 //! Applying and explaining policies, and views of the plan.
 
-use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 
 use gateway_core::compile::{Input, compile};
 use gateway_core::conflicts::Conflict;
-use gateway_core::evaluate::{self, Evaluation, FastPathView};
 use gateway_core::matrix::{self, FailRow, LeakMatrix};
 use gateway_core::network_tests::{self, TestResult};
 use gateway_core::render::{self, Enforcement, Render};
@@ -34,10 +32,6 @@ pub(crate) fn rows(t: &mut Table) {
         reconcile,
     )
     .summary("Compare the kernel with the plan now, and repair differences");
-    t.question("/policy/evaluate", "evaluate_policies", evaluate)
-        .summary("Decision for the traffic of a device, and its reason")
-        .doc("A dry run of the kernel's decision function over the applied policies. Sends no packet.")
-        .answers(&[Code::NotFound, Code::Conflict]);
     t.command("/policy/conflicts", "find_policy_conflicts", Effect::Reads, conflicts)
         .heavy()
         .summary("Conflicting policies and policies with missing targets")
@@ -191,40 +185,12 @@ async fn reconcile(cx: Cx, _: Req<()>) -> Result<WithHeaders<Run>, ApiError> {
 }
 
 /// Computes an explanation on a blocking thread, because many policies take time.
-async fn explain<T: Send + 'static>(
+pub(super) async fn explain<T: Send + 'static>(
     cx: &Cx,
     make: impl FnOnce(&World) -> T + Send + 'static,
 ) -> Result<T, ApiError> {
     let world = cx.open()?.world();
     blocking(move || make(&world)).await
-}
-
-async fn evaluate(cx: Cx, request: Req<evaluate::Request>) -> Result<Evaluation, ApiError> {
-    let mut question = request.input;
-    let open = cx.open()?;
-    let now = open.world();
-    if let Some(key) = evaluate::fqdn_key(&now.input(), now.compiled(), &question) {
-        question.known_as = open.enforcement.dataplane().names_of(&key);
-    }
-    let names = open.names.clone();
-    let is_slow =
-        now.attached.is_some() && open.enforcement.dataplane().fast_path().is_ok_and(|stats| !stats.on);
-    let answer = explain(&cx, move |now| {
-        let mut answer = evaluate::evaluate(&now.input(), now.compiled(), &question)?;
-        if is_slow {
-            let families = [&mut answer.families.ipv4, &mut answer.families.ipv6];
-            families
-                .into_iter()
-                .flatten()
-                .for_each(|verdict| verdict.fast_path = FastPathView::impossible("off"));
-        }
-        let verdict = answer.families.ipv4.as_ref().or(answer.families.ipv6.as_ref());
-        let from = verdict.and_then(|verdict| verdict.source.parse::<IpAddr>().ok());
-        answer.effective.dns =
-            names.zip(from).map(|(names, from)| names.explain(from, question.name().as_ref()));
-        Ok(answer)
-    });
-    answer.await?.map_err(|refusal: evaluate::Refusal| EditError::from(refusal).into())
 }
 
 /// A conflict with the names of its policies.

@@ -40,8 +40,30 @@ pub struct Evaluation {
     pub kernel: KernelView,
     /// Policies that are stored and differ from those at work.
     pub pending_changes: usize,
+    /// Plan of the time `at` of the request. Null for a decision of now.
+    pub as_of: Option<PlanInForce>,
     /// Assumptions and results, step by step.
     pub trace: Vec<String>,
+}
+
+/// Plan that was in force at an earlier time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PlanInForce {
+    /// Time of the decision.
+    pub at: Timestamp,
+    /// Number of the plan, as in `/render` and in records of flows. No other plan of this gateway has it.
+    pub generation: u32,
+    /// Time from which the plan was in force.
+    pub from: Timestamp,
+    /// Time until which it was in force. Null while it is.
+    pub until: Option<Timestamp>,
+    /// Revision of the configuration.
+    pub revision: u64,
+    /// Time of the last change of what is known of the network, before the decision.
+    pub observed_at: Timestamp,
+    /// The plan that is compiled from the configuration and the network of then is the one that was in force. False if this
+    /// version of the gateway compiles another one: its decisions may differ.
+    pub reproduced: bool,
 }
 
 /// Device whose traffic was evaluated.

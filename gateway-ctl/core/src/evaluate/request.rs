@@ -7,6 +7,7 @@ use gateway_model::domain::DomainName;
 use gateway_model::id::{Id, MacAddr};
 use gateway_model::problem::Problems;
 use gateway_model::validated::parse_port;
+use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +23,10 @@ pub struct Request {
     /// device had just resolved its addresses: `www.example.com:443`. Without it, a public address that no policy for
     /// destinations names.
     pub destination: Option<String>,
+    /// Another name of `destination`.
+    pub to: Option<String>,
+    /// Time of the decision, which is made by the plan that was in force then. Default: now.
+    pub at: Option<Timestamp>,
     /// Names that the device resolved to the destination: the knowledge of the resolver, not of the caller.
     #[serde(skip)]
     pub known_as: Vec<Name>,
@@ -65,6 +70,11 @@ pub enum Family {
 }
 
 impl Request {
+    /// The destination as it is given.
+    pub(super) fn destination(&self) -> Option<&str> {
+        self.destination.as_deref().or(self.to.as_deref()).map(str::trim)
+    }
+
     /// The destination, if it is given by its name.
     pub fn name(&self) -> Option<Name> {
         self.name_and_port().map(|(name, _)| name)
@@ -72,7 +82,7 @@ impl Request {
 
     /// The destination, if it is given by a name: the name, and the port behind it.
     pub(super) fn name_and_port(&self) -> Option<(Name, Option<u16>)> {
-        let text = self.destination.as_deref()?.trim();
+        let text = self.destination()?;
         let (host, port) = match text.rsplit_once(':') {
             Some((host, port)) => (host, Some(parse_port(port)?)),
             None => (text, None),

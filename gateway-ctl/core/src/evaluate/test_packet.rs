@@ -105,6 +105,11 @@ fn check(
         let path = if request.port.is_some() { "port" } else { "destination" };
         problems.add(code::CONFLICT, path, "ICMP has no ports.");
     }
+    if let (Some(destination), Some(to)) = (&request.destination, &request.to)
+        && destination.trim() != to.trim()
+    {
+        problems.add(code::CONFLICT, "to", "It is another name of destination, which says something else.");
+    }
     if request.port == Some(0) {
         problems.add(code::RANGE, "port", "Must be from 1 to 65535.");
     }
@@ -129,7 +134,7 @@ fn with_client_hello(packet: IpPacket, name: &Name) -> IpPacket {
 
 /// Returns the destination of a request that names an address.
 pub(super) fn destination(request: &Request, problems: &mut Problems) -> Option<(IpAddr, Option<u16>)> {
-    let text = request.destination.as_deref()?.trim();
+    let text = request.destination()?;
     if request.name().is_some() {
         return None;
     }

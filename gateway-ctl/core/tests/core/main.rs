@@ -21,6 +21,7 @@ mod name_servers;
 mod openvpn;
 mod ordinary_traffic;
 mod paths;
+mod plan_history;
 mod posture;
 mod profiles;
 mod proxies;

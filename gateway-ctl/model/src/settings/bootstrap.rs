@@ -7,6 +7,7 @@ mod audit;
 mod dataplane;
 mod dns;
 mod lan_ipv6;
+mod plan_history;
 mod wan_access;
 
 use std::borrow::Cow;
@@ -22,6 +23,7 @@ pub use audit::Audit;
 pub use dataplane::{Dataplane, FastPathMode, XdpInterface, XdpMode};
 pub use dns::Dns;
 pub use lan_ipv6::{LanIpv6, is_for_hosts};
+pub use plan_history::PlanHistory;
 pub use wan_access::WanAccess;
 
 use super::positions::Positions;
@@ -152,6 +154,7 @@ pub struct Bootstrap {
     pub bpf: Bpf,
     pub dataplane: Dataplane,
     pub audit: Audit,
+    pub plan_history: PlanHistory,
     /// Created at the first start, when the store has no tunnel of the name.
     #[serde(skip_deserializing)]
     pub tunnels: Vec<Tunnel>,
@@ -288,6 +291,7 @@ impl Default for Bootstrap {
             bpf: Bpf::default(),
             dataplane: Dataplane::default(),
             audit: Audit::default(),
+            plan_history: PlanHistory::default(),
             tunnels: Vec::new(),
             given: GivenKeys::default(),
         }
@@ -393,12 +397,8 @@ impl Bootstrap {
                 problems.add(code::FORMAT, path, "Expected an absolute path.");
             }
         }
-        if !(1_000..=10_000_000).contains(&self.audit.keep_entries) {
-            problems.add(code::RANGE, "audit.keep_entries", "Must be from 1000 to 10000000.");
-        }
-        if !(1..=36_500).contains(&self.audit.keep_days) {
-            problems.add(code::RANGE, "audit.keep_days", "Must be from 1 to 36500.");
-        }
+        self.audit.validate(problems);
+        self.plan_history.validate(problems);
         if let Some(marker) = &self.marker {
             if !marker.is_absolute() {
                 problems.add(code::FORMAT, "marker", "Expected an absolute path.");

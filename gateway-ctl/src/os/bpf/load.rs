@@ -54,7 +54,19 @@ impl Programs {
         let fast_path = FastPath::take(&mut ebpf, xdp.counts()?)?;
         let (learned, map_ids) = (FqdnCache::default(), map_ids(&maps_dir));
         let written = Written::default();
-        let mut programs = Programs { ebpf, maps, fast_path, xdp, learned, links, root, map_ids, written };
+        let lowest_generation = 0;
+        let mut programs = Programs {
+            ebpf,
+            maps,
+            fast_path,
+            xdp,
+            learned,
+            links,
+            root,
+            map_ids,
+            written,
+            lowest_generation,
+        };
         programs.restore_learned()?;
         Ok(programs)
     }

@@ -27,6 +27,8 @@ pub struct Programs {
     pub(super) root: PathBuf,
     pub(super) map_ids: MapIds,
     pub(super) written: Written,
+    /// Generation that the next plan has at least.
+    pub(super) lowest_generation: u32,
 }
 
 pub(super) const INGRESS: &str = "gw_ingress";

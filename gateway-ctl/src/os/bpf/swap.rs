@@ -41,6 +41,17 @@ impl Programs {
         }
     }
 
+    /// Returns the generation of the newest plan in the maps, live or not; 0 without one.
+    pub fn newest_generation(&self) -> Result<u32, Error> {
+        let [first, second] = [1, 2].map(|slot| self.maps.plans.get(slot).map(|plan| plan.generation));
+        Ok(first?.max(second?))
+    }
+
+    /// Gives the next plan this generation or a later one.
+    pub fn number_from(&mut self, lowest: u32) {
+        self.lowest_generation = lowest;
+    }
+
     /// Returns to default deny: everything from the LAN is blocked.
     pub fn deny_all(&mut self) -> Result<(), Error> {
         self.maps.live.set(0, SLOT_NONE)?;
@@ -67,9 +78,7 @@ impl Programs {
             return Err(Error::TooManyPolicies { count: plan.actions.len(), limit: POLICIES });
         }
         let live = self.live()?;
-        let newest = [1, 2].map(|slot| self.maps.plans.get(slot).map(|p| p.generation));
-        let [first, second] = newest;
-        let generation = first?.max(second?).wrapping_add(1).max(1);
+        let generation = self.newest_generation()?.wrapping_add(1).max(self.lowest_generation).max(1);
         let target = if live == 1 { 2 } else { 1 };
         let mut swap = Swap { generation, changed: true, ..Swap::default() };
         let reported = slotted(target, self.learned.under(plan, ticks()));

@@ -53,6 +53,7 @@ export const functions: Text['functions'] = {
   panic_wake: 'Aufsicht über Aufgaben',
   panics: 'Abstürze von Aufgaben',
   plan: 'Plan im Kernel',
+  plan_history: 'Geschichte der Pläne',
   prefix_delegation: 'IPv6-Präfixe',
   publisher: 'Ereignisstrom',
   quic_names: 'Namen in QUIC',

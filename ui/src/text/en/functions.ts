@@ -52,6 +52,7 @@ export const functions = {
   panic_wake: 'Watch over tasks',
   panics: 'Crashes of tasks',
   plan: 'Plan in the kernel',
+  plan_history: 'History of plans',
   prefix_delegation: 'IPv6 prefixes',
   publisher: 'Event stream',
   quic_names: 'Names in QUIC',
