@@ -22,7 +22,7 @@ pub(crate) mod health;
 mod hosts;
 mod interfaces;
 mod mesh;
-mod metrics;
+pub(crate) mod metrics;
 mod observed;
 mod plan;
 mod pq_crypto;

@@ -18,6 +18,7 @@ use gateway_ctl::services::deadman::DeadManSwitch;
 use gateway_ctl::services::deliveries::{Deliveries, NotificationSource};
 use gateway_ctl::services::dns::DnsService;
 use gateway_ctl::services::extfilter;
+use gateway_ctl::services::flow_export::FlowExports;
 use gateway_ctl::services::mqtt_states::MqttStates;
 use gateway_ctl::services::storage;
 use gateway_ctl::store::{self, Store};
@@ -65,6 +66,8 @@ pub struct Open {
     pub deliveries: Arc<Deliveries>,
     /// States for an MQTT broker.
     pub mqtt_states: Arc<MqttStates>,
+    /// Flow records for collectors.
+    pub flow_exports: Arc<FlowExports>,
     /// Conditions that services report.
     pub active_alerts: ActiveAlerts,
     /// Alerts that the rules make of them.
@@ -123,6 +126,13 @@ impl Open {
             endpoint_names.clone(),
             source,
         );
+        let flow_exports = FlowExports::new(
+            store.clone(),
+            worlds.clone(),
+            &handles,
+            &tls.factory,
+            endpoint_names.clone(),
+        );
         services.start_all([backup.health(), storage::report(&store)]);
         Ok(Open {
             enforcement,
@@ -132,6 +142,7 @@ impl Open {
             backup,
             deliveries,
             mqtt_states,
+            flow_exports,
             bridge_tests: Arc::default(),
             extfilter: extfilter::Service::new(
                 store.clone(),

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use gateway_ctl::service::Service;
 use gateway_ctl::services::dns::DnsService;
+use gateway_ctl::services::flow_export::MetricsPage;
 use tokio::signal::unix::Signal;
 
 use crate::checks;
 use crate::context::Api;
+use crate::endpoints::metrics;
 use crate::gateway::{Gateway, Open};
 use crate::hot_reload::{self, Followers};
 use crate::service_manager::feed_watchdog;
@@ -32,6 +34,7 @@ pub(crate) fn list(api: &Arc<Api>, tls: Arc<Tls>, hangup: Signal) -> Vec<Service
         alerts,
         deliveries,
         mqtt_states,
+        flow_exports,
         ..
     } = open;
     let followers = Followers { enforcement: enforcement.clone(), endpoint_names: endpoint_names.clone() };
@@ -44,6 +47,7 @@ pub(crate) fn list(api: &Arc<Api>, tls: Arc<Tls>, hangup: Signal) -> Vec<Service
         Service::new("backups", backup, |backup| backup.follow()),
         deliveries.service(),
         mqtt_states.service(),
+        flow_exports.service(metrics_page(api)),
         Service::new("external_filter", extfilter, |filter| filter.follow())
             .releases(move || async move { filter.release().await }),
         Service::new(
@@ -61,6 +65,18 @@ pub(crate) fn list(api: &Arc<Api>, tls: Arc<Tls>, hangup: Signal) -> Vec<Service
     ]);
     services.extend(names.iter().flat_map(DnsService::services));
     services
+}
+
+/// Returns what makes the page of `/metrics`, for collectors.
+fn metrics_page(api: &Arc<Api>) -> MetricsPage {
+    let api = api.clone();
+    Arc::new(move || {
+        let api = api.clone();
+        Box::pin(async move {
+            let Gateway::Open(open) = &api.gateway else { return None };
+            metrics::page(open, api.started.elapsed()).ok()
+        })
+    })
 }
 
 /// Runs the health checks periodically, until it is aborted.

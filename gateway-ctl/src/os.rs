@@ -43,6 +43,7 @@ pub mod required_programs;
 pub mod rlimit;
 pub mod route;
 pub(crate) mod router_socket;
+pub(crate) mod send_queue;
 pub mod rule;
 pub(crate) mod sync;
 pub mod sysctl;

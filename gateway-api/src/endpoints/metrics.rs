@@ -2,6 +2,7 @@
 //! service adds what it measures.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use axum::body::Body;
 use gateway_common::verdict::Reason;
@@ -30,9 +31,13 @@ pub(super) fn rows(t: &mut Table) {
 }
 
 async fn metrics(cx: Cx, _: Req<()>) -> Result<Body, ApiError> {
-    let open = cx.open()?;
+    page(cx.open()?, cx.api.started.elapsed()).map(Body::from)
+}
+
+/// Returns the page. `uptime` is the time since the daemon started.
+pub(crate) fn page(open: &Open, uptime: Duration) -> Result<String, ApiError> {
     let mut registry = Registry::with_prefix(PREFIX);
-    service(&mut registry, open, cx.api.started.elapsed().as_secs_f64());
+    service(&mut registry, open, uptime.as_secs_f64());
     let status = open.world().status;
     enforcement(&mut registry, &status);
     checks(&mut registry, open);
@@ -46,7 +51,7 @@ async fn metrics(cx: Cx, _: Req<()>) -> Result<Body, ApiError> {
     }
     let mut text = String::new();
     encode(&mut text, &registry).map_err(|error| ApiError::internal(&error))?;
-    Ok(Body::from(text))
+    Ok(text)
 }
 
 fn service(registry: &mut Registry, open: &Open, uptime: f64) {

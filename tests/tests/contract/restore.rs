@@ -51,6 +51,10 @@ fn sample(key: &str) -> Option<Value> {
             json!({"targets": [{"url": "http://probe.example/generate_204", "address": "192.0.2.80"}]})
         }
         "dns.extfilter" => json!({"url": "http://192.0.2.9:8080", "password": "s3cret-of-pihole"}),
+        "flows.export" => {
+            json!({"syslog": {"enabled": true, "host": "logs.example"},
+            "otlp": {"enabled": true, "url": "https://otlp.example:4318", "bearer": "s3cret-of-otlp"}})
+        }
         "privacy.leak_check" => json!({"stun_servers": ["192.0.2.34:3478"]}),
         "interfaces" => json!({"eth9": {"method": "static", "address": "198.51.100.7", "prefix": 24}}),
         _ => return None,

@@ -1,6 +1,6 @@
 //! schemathesis, which tests the API against its own OpenAPI document, openapi-spec-validator, which validates the document
-//! itself, openapi-python-client, which makes a client of it, and standardwebhooks, which verifies signatures of webhooks, in
-//! a separate Python environment.
+//! itself, openapi-python-client, which makes a client of it, standardwebhooks, which verifies signatures of webhooks, and
+//! opentelemetry-proto, which reads exports, in a separate Python environment.
 
 use std::{fs, path::PathBuf, process::Command};
 

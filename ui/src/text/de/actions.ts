@@ -40,6 +40,7 @@ const OBJECTS: Record<string, string> = {
   enforcement: 'Durchsetzung',
   exception: 'Ausnahme',
   federation_role: 'Verbundrolle',
+  flow_export: 'Sammler von Flows',
   host: 'Host',
   interface_config: 'Schnittstelle',
   interface: 'Schnittstelle',
