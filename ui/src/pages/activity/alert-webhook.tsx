@@ -42,8 +42,9 @@ export function WebhookSection() {
 
 /** What is sent of the receiver as it was read. */
 function sentOf(read: Schemas['AlertWebhook']) {
-  const { enabled, url, format, min_severity, timeout_sec, retries, ca_certificate, allow_private } = read
-  return { enabled, url, format, min_severity, timeout_sec, retries, ca_certificate, allow_private }
+  const { enabled, url, format, min_severity, timeout_sec, retries, ca_certificate, allow_private, egress } =
+    read
+  return { enabled, url, format, min_severity, timeout_sec, retries, ca_certificate, allow_private, egress }
 }
 
 function Webhook({ webhook }: { webhook: Schemas['AlertWebhook'] }) {
