@@ -11,6 +11,7 @@ pub mod decode;
 pub(crate) mod destination;
 pub mod domain;
 pub(crate) mod edit;
+pub mod egress_name;
 pub mod ending;
 pub mod export;
 pub mod field_diff;

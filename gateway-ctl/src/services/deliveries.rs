@@ -6,6 +6,7 @@
 
 mod alert_source;
 mod attempt;
+mod egress;
 mod email;
 mod off;
 mod outbox_loop;
@@ -40,6 +41,8 @@ use crate::world::{World, Worlds};
 use email::MailSender;
 use stats::Stats;
 use webhook::WebhookSender;
+
+pub(crate) use egress::egress;
 
 pub use attempt::TestResult;
 pub use source::{NotificationSource, SourceEvent};

@@ -22,7 +22,7 @@ use tokio::time::Instant;
 
 use crate::handles::Handles;
 use crate::service;
-use crate::services::deliveries::NotificationSource;
+use crate::services::deliveries::{NotificationSource, egress};
 use crate::store::Store;
 use crate::supervise::blocking;
 use crate::tls::{Client, Factory, with_authorities};
@@ -102,10 +102,11 @@ impl MqttStates {
     /// Keeps a session until the settings change.
     async fn converse(&self, config: &AlertMqtt) -> Result<(), String> {
         let identity = self.identity(config);
+        let egress = egress(&self.worlds.now(), &config.egress)?;
         let last_will = (identity.availability_topic(), OFFLINE);
-        let mut session = self.open(config, client_id(&identity), Some(last_will)).await?;
+        let mut session = self.open(config, client_id(&identity), Some(last_will), &egress).await?;
         tracing::info!(host = config.host, "session with the MQTT broker");
-        let result = self.publish(&mut session, config, &identity).await;
+        let result = self.publish(&mut session, config, &identity, &egress).await;
         if result.is_ok() {
             session.close().await;
         }
@@ -117,22 +118,23 @@ impl MqttStates {
         config: &AlertMqtt,
         client_id: String,
         last_will: Option<(String, &'static str)>,
+        egress: &Egress,
     ) -> Result<BrokerSession, String> {
         let password = config.password.clone();
         let password = blocking(move || password.is_readable().then(|| password.expose().to_owned())).await;
         let password = password.ok_or("the password cannot be decrypted: set it again")?;
         let login = (!config.username.is_empty()).then(|| (config.username.clone(), password));
         let options = SessionOptions { client_id, login, last_will };
-        let stream = tokio::time::timeout(CONNECT_TIMEOUT, self.connect(config)).await;
+        let stream = tokio::time::timeout(CONNECT_TIMEOUT, self.connect(config, egress)).await;
         let stream = stream.map_err(|_| "no connection in time".to_owned())??;
         Session::open(stream, options).await.map_err(|error| with_causes(&error))
     }
 
-    async fn connect(&self, config: &AlertMqtt) -> Result<Box<dyn Stream>, String> {
+    async fn connect(&self, config: &AlertMqtt, egress: &Egress) -> Result<Box<dyn Stream>, String> {
         let dialer = Dialer {
             sockets: &KernelSockets::QUICK,
             names: &self.endpoint_names,
-            egress: &Egress::DEFAULT,
+            egress,
             targets: Targets::Any,
             timeout: CONNECT_TIMEOUT,
         };
@@ -154,11 +156,15 @@ impl MqttStates {
         session: &mut BrokerSession,
         config: &AlertMqtt,
         identity: &Identity,
+        begun_by: &Egress,
     ) -> Result<(), SessionError> {
         let mut published: BTreeMap<String, String> = BTreeMap::new();
         session.subscribe(&identity.filters()).await?;
         let mut last_ping = Instant::now();
         loop {
+            if egress(&self.worlds.now(), &config.egress).as_ref() != Ok(begun_by) {
+                return Err(SessionError::EgressGone);
+            }
             let is_same = self.config() == *config;
             let wanted = if is_same { messages(&self.states().await, identity) } else { BTreeMap::new() };
             for topic in session.take_retained() {

@@ -9,7 +9,7 @@ use super::dns_preset::DnsPreset;
 use super::proxy::Proxy;
 use super::tunnel::Tunnel;
 use crate::domain::DomainName;
-use crate::id::IfName;
+use crate::egress_name::{AUTO, check_egress};
 use crate::id_or_name::{check_reference, reference};
 use crate::problem::{Problems, code};
 use crate::references::{Hold, Ref};
@@ -67,7 +67,7 @@ impl Default for DnsForwarder {
 
 impl DnsForwarder {
     /// Default route of the gateway itself.
-    pub const AUTO: &'static str = "auto";
+    pub const AUTO: &'static str = AUTO;
 
     /// Upstreams, protocol and name on certificates: those of the preset, if it names one.
     pub fn servers<'a>(&'a self, state: &'a State) -> (&'a [String], DnsProtocol, Option<&'a DomainName>) {
@@ -119,17 +119,7 @@ impl Resource for DnsForwarder {
         if named && self.bootstrap.is_empty() && self.domain.is_root() {
             problems.required("bootstrap");
         }
-        if self.egress != DnsForwarder::AUTO && state.tunnel_by_name(&self.egress).is_none() {
-            match self.egress.parse::<IfName>() {
-                Ok(name) => {
-                    problems.warn("egress", format!("There is no tunnel {name}; it is taken for an uplink."))
-                }
-                Err(_) => {
-                    let message = "Expected auto, or the name of a tunnel or of an uplink.";
-                    problems.add(code::FORMAT, "egress", message);
-                }
-            }
-        }
+        check_egress("egress", &self.egress, state, problems);
         check_reference::<Proxy>("proxy", &self.proxy, state, problems);
     }
 

@@ -40,6 +40,7 @@ pub(super) struct Mail<'a> {
     pub node: &'a str,
     pub text: MailText,
     pub now: Timestamp,
+    pub egress: &'a Egress,
 }
 
 impl MailSender {
@@ -60,7 +61,7 @@ impl MailSender {
             Err(error) => return Attempt::refused(&error),
         };
         let limit = Duration::from_secs(config.timeout_sec);
-        let submission = self.submit(config, mail.node, &message, limit);
+        let submission = self.submit(config, &mail, &message, limit);
         match tokio::time::timeout(limit, submission).await {
             Ok(Ok(())) => Attempt { status: None, outcome: Outcome::Accepted },
             Ok(Err(outcome)) => Attempt { status: None, outcome },
@@ -71,12 +72,12 @@ impl MailSender {
     async fn submit(
         &self,
         config: &AlertEmail,
-        node: &str,
+        mail: &Mail<'_>,
         message: &Message,
         limit: Duration,
     ) -> Result<(), Outcome> {
-        let stream = self.connect(config, node, limit).await.map_err(failed)?;
-        let hello = ClientId::Domain(hello_name(node));
+        let stream = self.connect(config, mail, limit).await.map_err(failed)?;
+        let hello = ClientId::Domain(hello_name(mail.node));
         let connected = AsyncSmtpConnection::connect_with_transport(Box::new(stream), &hello).await;
         let mut connection = connected.map_err(|error| outcome(&error))?;
         if !config.username.is_empty() {
@@ -95,13 +96,13 @@ impl MailSender {
     async fn connect(
         &self,
         config: &AlertEmail,
-        node: &str,
+        mail: &Mail<'_>,
         limit: Duration,
     ) -> Result<SubmissionStream, String> {
         let dialer = Dialer {
             sockets: &KernelSockets::QUICK,
             names: &self.endpoint_names,
-            egress: &Egress::DEFAULT,
+            egress: mail.egress,
             targets: Targets::Any,
             timeout: limit,
         };
@@ -110,7 +111,7 @@ impl MailSender {
         let peer: SocketAddr = stream.peer_addr().map_err(|error| error.to_string())?;
         let greeting = match config.security {
             MailSecurity::Tls => Vec::new(),
-            MailSecurity::Starttls => begin_tls(&mut stream, &hello_name(node)).await?,
+            MailSecurity::Starttls => begin_tls(&mut stream, &hello_name(mail.node)).await?,
         };
         let name =
             ServerName::try_from(config.host.clone()).map_err(|_| "the host has no valid name".to_owned())?;

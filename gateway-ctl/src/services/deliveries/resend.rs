@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::attempt::{Attempt, Done};
 use super::webhook::Message;
-use super::{Deliveries, own_networks, sender};
+use super::{Deliveries, egress, own_networks, sender};
 use crate::supervise::blocking;
 
 /// Maximum number of alerts in one request.
@@ -84,10 +84,14 @@ impl Deliveries {
         };
         let world = self.worlds.now();
         let (sender, own) = (sender(&world), own_networks(&world));
+        let egress = match egress(&world, &target.egress) {
+            Ok(egress) => egress,
+            Err(reason) => return done(Attempt::failed(reason)),
+        };
         for chunk in alerts.chunks(MAX_ALERTS) {
             let now = self.store.clock().now();
             let payload = Payload::json(&alertmanager_v2::body(chunk, &sender, now));
-            let message = Message { id: &resend_id(now), payload, now, own: &own };
+            let message = Message { id: &resend_id(now), payload, now, egress: &egress, own: &own };
             last = self.webhooks.send(&target, message).await;
             if last.outcome != Outcome::Accepted {
                 break;

@@ -12,7 +12,7 @@ use super::attempt::Attempt;
 use super::email::Mail;
 use super::target::{TargetError, WebhookTarget};
 use super::webhook::Message;
-use super::{Deliveries, own_networks, sender};
+use super::{Deliveries, egress, own_networks, sender};
 use crate::supervise::blocking;
 
 impl Deliveries {
@@ -33,8 +33,13 @@ impl Deliveries {
                     Ok(target) => target,
                     Err(error) => return (Attempt::refused(&error), 0),
                 };
+                let egress = match egress(&world, &target.egress) {
+                    Ok(egress) => egress,
+                    Err(reason) => return (Attempt::failed(reason), target.retries),
+                };
                 let payload = payload(target.format, transition, alert, &sender, now);
-                let message = Message { id: message_id, payload, now, own: &own_networks(&world) };
+                let own = own_networks(&world);
+                let message = Message { id: message_id, payload, now, egress: &egress, own: &own };
                 (self.webhooks.send(&target, message).await, target.retries)
             }
             Receiver::Email => {
@@ -46,8 +51,12 @@ impl Deliveries {
                     config
                 })
                 .await;
+                let egress = match egress(&world, &config.egress) {
+                    Ok(egress) => egress,
+                    Err(reason) => return (Attempt::failed(reason), config.retries),
+                };
                 let text = email::text(transition, alert, &sender);
-                let mail = Mail { message_id, node: &sender.node, text, now };
+                let mail = Mail { message_id, node: &sender.node, text, now, egress: &egress };
                 (self.mails.send(&config, mail).await, config.retries)
             }
         }

@@ -20,6 +20,8 @@ pub(super) struct WebhookTarget {
     pub bearer: Secret,
     pub ca_certificate: String,
     pub allow_private: bool,
+    /// Name of the egress.
+    pub egress: String,
     pub timeout: Duration,
     /// Maximum number of attempts after the first.
     pub retries: u64,
@@ -41,8 +43,8 @@ pub enum TargetError {
 }
 
 impl WebhookTarget {
-    /// Returns the target of a receiver. The URL of a rule gets the format and the limits of the default webhook, but none
-    /// of its secrets, which belong to another host. Opening secrets takes milliseconds of CPU time.
+    /// Returns the target of a receiver. The URL of a rule gets the format, the egress and the limits of the default webhook, but
+    /// none of its secrets, which belong to another host. Opening secrets takes milliseconds of CPU time.
     pub(super) fn of(state: &State, receiver: Receiver) -> Result<WebhookTarget, TargetError> {
         let mut webhook: AlertWebhook = state.group();
         if let Receiver::RuleWebhook(kind) = receiver {
@@ -76,6 +78,7 @@ impl WebhookTarget {
             bearer,
             ca_certificate: webhook.ca_certificate,
             allow_private: webhook.allow_private,
+            egress: webhook.egress,
             timeout: Duration::from_secs(webhook.timeout_sec),
             retries: webhook.retries,
         })

@@ -29,6 +29,7 @@ pub(super) struct Message<'a> {
     pub id: &'a str,
     pub payload: Payload,
     pub now: Timestamp,
+    pub egress: &'a Egress,
     /// Networks of the LAN and addresses of this host, which only a private receiver may have.
     pub own: &'a [IpNet],
 }
@@ -44,7 +45,7 @@ impl WebhookSender {
             Ok(request) => request,
             Err(error) => return Attempt::refused(&error),
         };
-        let exchange = tokio::time::timeout(target.timeout, self.exchange(target, request, message.own));
+        let exchange = tokio::time::timeout(target.timeout, self.exchange(target, request, &message));
         let (status, retry_after) = match exchange.await {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) => return Attempt::failed(error),
@@ -58,14 +59,14 @@ impl WebhookSender {
         &self,
         target: &WebhookTarget,
         request: Request<Bytes>,
-        own: &[IpNet],
+        message: &Message<'_>,
     ) -> Result<(u16, Option<String>), String> {
         let tls = with_authorities(&self.tls, &target.ca_certificate)?;
         let dialer = Dialer {
             sockets: &KernelSockets::QUICK,
             names: &self.endpoint_names,
-            egress: &Egress::DEFAULT,
-            targets: if target.allow_private { Targets::Any } else { Targets::Public { own } },
+            egress: message.egress,
+            targets: if target.allow_private { Targets::Any } else { Targets::Public { own: message.own } },
             timeout: target.timeout,
         };
         let limits = Limits {

@@ -28,6 +28,8 @@ pub(super) enum SessionError {
     Codec(CodecError),
     #[error("the broker did not answer in time")]
     Timeout,
+    #[error("the egress of the session is not usable any more")]
+    EgressGone,
 }
 
 /// Sign-in and last will of a session.

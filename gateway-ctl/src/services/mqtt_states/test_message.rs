@@ -27,7 +27,9 @@ impl MqttStates {
     async fn publish_test(&self, config: &AlertMqtt) -> Result<(), String> {
         let identity = self.identity(config);
         // A broker ends the session of the states if another one has its client id.
-        let mut session = self.open(config, format!("{}-test", client_id(&identity)), None).await?;
+        let egress = egress(&self.worlds.now(), &config.egress)?;
+        let client_id = format!("{}-test", client_id(&identity));
+        let mut session = self.open(config, client_id, None, &egress).await?;
         let published = session.publish_once(&identity.test_topic(), "test").await;
         session.close().await;
         published.map_err(|error| with_causes(&error))

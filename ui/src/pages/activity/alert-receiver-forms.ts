@@ -20,6 +20,7 @@ const WEBHOOK: Webhook = {
   retries: 5,
   ca_certificate: '',
   allow_private: false,
+  egress: 'auto',
 }
 
 const MAIL: Mail = {
@@ -34,6 +35,7 @@ const MAIL: Mail = {
   min_severity: 'warning',
   timeout_sec: 30,
   retries: 5,
+  egress: 'auto',
 }
 
 const BROKER: Broker = {
@@ -45,6 +47,7 @@ const BROKER: Broker = {
   username: '',
   topic_prefix: 'gateway',
   discovery_prefix: 'homeassistant',
+  egress: 'auto',
 }
 
 export const webhook = resource('/alerts/webhook', {

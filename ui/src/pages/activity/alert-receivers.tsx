@@ -45,6 +45,7 @@ function Webhook() {
         { field: 'timeout_sec', kind: 'number', min: 1, max: 60 },
         { field: 'retries', kind: 'number', min: 0, max: 20 },
         { field: 'allow_private', kind: 'check' },
+        { field: 'egress' },
         { field: 'ca_certificate', kind: 'area', rows: 3 },
       ]}
     />
@@ -78,6 +79,7 @@ function Mail() {
         { field: 'to', kind: 'lines' },
         { field: 'timeout_sec', kind: 'number', min: 1, max: 120 },
         { field: 'retries', kind: 'number', min: 0, max: 20 },
+        { field: 'egress' },
         { field: 'ca_certificate', kind: 'area', rows: 3 },
       ]}
     />
@@ -103,6 +105,7 @@ function Broker() {
         { field: 'topic_prefix' },
         { field: 'discovery_prefix' },
         { field: 'tls', kind: 'check' },
+        { field: 'egress' },
         { field: 'ca_certificate', kind: 'area', rows: 3 },
       ]}
     />

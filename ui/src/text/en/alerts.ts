@@ -88,6 +88,7 @@ export const alerts = {
       timeout_sec: 'Timeout, s',
       retries: 'Retries',
       allow_private: 'The receiver may be in a private network',
+      egress: ['Egress', 'auto, or the name of a tunnel or of an uplink. While it is down, nothing is sent.'],
       ca_certificate: ['Authorities', 'Certificates in PEM, instead of those of the system.'],
     } satisfies Record<string, string | Pair>,
     mailFields: {
@@ -102,6 +103,7 @@ export const alerts = {
       to: ['Recipients', 'One address a line.'],
       timeout_sec: 'Timeout, s',
       retries: 'Retries',
+      egress: ['Egress', 'auto, or the name of a tunnel or of an uplink. While it is down, nothing is sent.'],
       ca_certificate: ['Authorities', 'Certificates in PEM, instead of those of the system.'],
     } satisfies Record<string, string | Pair>,
     mqttFields: {
@@ -113,6 +115,7 @@ export const alerts = {
       password: 'Password',
       topic_prefix: 'First level of the topics of states',
       discovery_prefix: ['First level of discovery', 'As Home Assistant has it.'],
+      egress: ['Egress', 'auto, or the name of a tunnel or of an uplink. While it is down, nothing is sent.'],
       ca_certificate: ['Authorities', 'Certificates in PEM, instead of those of the system.'],
     } satisfies Record<string, string | Pair>,
   },

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{Severity, check_range};
 use crate::destination::Destination;
 use crate::domain::DomainName;
+use crate::egress_name::{AUTO, check_egress};
 use crate::problem::{Problems, code};
 use crate::secret::Secret;
 use crate::settings::group::Group;
@@ -48,6 +49,8 @@ pub struct AlertEmail {
     /// Addresses of the recipients, at most 20.
     pub to: Vec<String>,
     pub min_severity: Severity,
+    /// `auto` for the default route, or the name of a tunnel or of an uplink. Nothing is sent by another while it is down.
+    pub egress: String,
     /// Seconds for one mail, 1 to 120.
     pub timeout_sec: u64,
     /// 0 to 20.
@@ -67,6 +70,7 @@ impl Default for AlertEmail {
             from: String::new(),
             to: Vec::new(),
             min_severity: Severity::Warning,
+            egress: AUTO.to_owned(),
             timeout_sec: 30,
             retries: 5,
         }
@@ -92,7 +96,8 @@ impl Group for AlertEmail {
     const SECRETS: &'static [&'static str] = &["password"];
     const SENT_SECRETS: &'static [&'static str] = Self::SECRETS;
 
-    fn validate(&self, _: &State, problems: &mut Problems) {
+    fn validate(&self, state: &State, problems: &mut Problems) {
+        check_egress("egress", &self.egress, state, problems);
         if self.host.is_empty() {
             if self.enabled {
                 problems.required("host");

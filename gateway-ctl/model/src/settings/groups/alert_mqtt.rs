@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::alert_email::is_host;
 use super::check_range;
 use crate::destination::Destination;
+use crate::egress_name::{AUTO, check_egress};
 use crate::problem::{Problems, code};
 use crate::secret::Secret;
 use crate::settings::group::Group;
@@ -27,6 +28,8 @@ pub struct AlertMqtt {
     pub username: String,
     #[serde(rename(serialize = "has_password", deserialize = "password"))]
     pub password: Secret,
+    /// `auto` for the default route, or the name of a tunnel or of an uplink. Nothing is sent by another while it is down.
+    pub egress: String,
     /// First level of the topics of states.
     pub topic_prefix: String,
     /// First level of the topics of discovery, as Home Assistant has it.
@@ -43,6 +46,7 @@ impl Default for AlertMqtt {
             ca_certificate: String::new(),
             username: String::new(),
             password: Secret::default(),
+            egress: AUTO.to_owned(),
             topic_prefix: "gateway".to_owned(),
             discovery_prefix: "homeassistant".to_owned(),
         }
@@ -55,7 +59,8 @@ impl Group for AlertMqtt {
     const SECRETS: &'static [&'static str] = &["password"];
     const SENT_SECRETS: &'static [&'static str] = Self::SECRETS;
 
-    fn validate(&self, _: &State, problems: &mut Problems) {
+    fn validate(&self, state: &State, problems: &mut Problems) {
+        check_egress("egress", &self.egress, state, problems);
         if self.host.is_empty() {
             if self.enabled {
                 problems.required("host");

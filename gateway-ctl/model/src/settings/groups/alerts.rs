@@ -8,6 +8,7 @@ use url::Url;
 
 use super::{check_range, check_url};
 use crate::destination::Destination;
+use crate::egress_name::{AUTO, check_egress};
 use crate::problem::{Problems, code};
 use crate::secret::Secret;
 use crate::settings::group::Group;
@@ -54,6 +55,8 @@ pub struct AlertWebhook {
     pub ca_certificate: String,
     /// Allows a receiver on this host, its links or in a private network.
     pub allow_private: bool,
+    /// `auto` for the default route, or the name of a tunnel or of an uplink. Nothing is sent by another while it is down.
+    pub egress: String,
     pub format: WebhookFormat,
     pub min_severity: Severity,
     /// 1 to 60.
@@ -71,6 +74,7 @@ impl Default for AlertWebhook {
             token: Secret::default(),
             ca_certificate: String::new(),
             allow_private: false,
+            egress: AUTO.to_owned(),
             format: WebhookFormat::Alertmanager,
             min_severity: Severity::Info,
             timeout_sec: 10,
@@ -139,7 +143,8 @@ impl Group for AlertWebhook {
     const SECRETS: &'static [&'static str] = &["secret", "token"];
     const SENT_SECRETS: &'static [&'static str] = Self::SECRETS;
 
-    fn validate(&self, _: &State, problems: &mut Problems) {
+    fn validate(&self, state: &State, problems: &mut Problems) {
+        check_egress("egress", &self.egress, state, problems);
         self.check_url(problems);
         self.check_secrets(problems);
         if !self.ca_certificate.is_empty() && !self.ca_certificate.contains("-----BEGIN CERTIFICATE-----") {
