@@ -153,7 +153,13 @@ async fn succeed(client: &Client, endpoint: &Endpoint, headers: &[(&str, &str)])
             Some(json!({"name": "imported", "config": examples::WIREGUARD_CONF}))
         }
         (_, "/tunnels/upload-ovpn") => Some(json!({"name": "uploaded", "config": examples::OVPN})),
-        (_, "/routing/policies/apply" | "/routing/policies/discard" | "/enforce/reconcile") => None,
+        (
+            _,
+            "/routing/policies/apply"
+            | "/routing/policies/discard"
+            | "/enforce/reconcile"
+            | "/diagnostics/bundle",
+        ) => None,
         ("POST", path) if path.contains("{id}") => None,
         ("POST", _) if dependent.is_some() => dependent.map(|(_, body)| body),
         ("PUT", "/alerts/rules/{id}" | "/dns/records/{id}") => Some(made.clone()),
