@@ -36,6 +36,7 @@ mod services;
 mod settings;
 mod snapshots;
 mod splitting;
+mod support_bundle;
 mod test_definitions;
 mod tunnels;
 mod wan;

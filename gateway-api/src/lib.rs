@@ -34,6 +34,7 @@ pub mod serve;
 mod service_manager;
 mod services;
 mod streamed;
+mod support_bundle;
 mod system_alerts;
 pub mod table;
 pub mod tls;

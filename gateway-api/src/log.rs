@@ -1,5 +1,9 @@
-//! Log: one line per event on standard error. The level can change at runtime.
+//! Log: one line per event on standard error. The level can change at runtime. The last lines are kept in memory for
+//! support bundles.
 
+mod recent_lines;
+
+use std::io::{self, Write};
 use std::sync::OnceLock;
 
 use gateway_model::settings::bootstrap::LogLevel;
@@ -8,12 +12,29 @@ use tracing_subscriber::reload::{self, Handle};
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Registry, fmt};
 
+use recent_lines::RecentLines;
+
 static FILTER: OnceLock<Handle<EnvFilter, Registry>> = OnceLock::new();
+static LAST_LINES: RecentLines = RecentLines::new();
+
+/// Writer of one line: to standard error, and to the last lines.
+struct LineWriter;
+
+impl Write for LineWriter {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        LAST_LINES.push(&String::from_utf8_lossy(line));
+        io::stderr().write_all(line).map(|()| line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
+}
 
 /// Starts logging. Must be called once per process.
 pub fn start(level: LogLevel) {
     let (filter, handle) = reload::Layer::new(filter(level));
-    let lines = fmt::layer().with_writer(std::io::stderr).with_ansi(false);
+    let lines = fmt::layer().with_writer(|| LineWriter).with_ansi(false);
     tracing_subscriber::registry().with(filter).with(lines).init();
     // A second call has panicked above.
     let _ = FILTER.set(handle);
@@ -26,6 +47,16 @@ pub fn set_level(level: LogLevel) {
     {
         tracing::warn!(%error, "failed to change the log level");
     }
+}
+
+/// Returns the last lines, the oldest first. `None` if the process does not log.
+pub(crate) fn last_lines() -> Option<Vec<String>> {
+    FILTER.get().map(|_| LAST_LINES.all())
+}
+
+/// Forgets the last lines.
+pub(crate) fn forget() {
+    LAST_LINES.clear();
 }
 
 /// Filter of the most verbose level. Debug output of libraries is about their internals, and some of it would contain

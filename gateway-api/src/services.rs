@@ -13,6 +13,7 @@ use crate::endpoints::metrics;
 use crate::gateway::{Gateway, Open};
 use crate::hot_reload::{self, Followers};
 use crate::service_manager::feed_watchdog;
+use crate::support_bundle;
 use crate::system_alerts;
 use crate::tls::{self, Tls};
 use crate::wipe;
@@ -62,6 +63,7 @@ pub(crate) fn list(api: &Arc<Api>, tls: Arc<Tls>, hangup: Signal) -> Vec<Service
         Service::new("system_alerts", api, system_alerts::follow),
         Service::new("watchdog", api, feed_watchdog),
         Service::new("health_checks", api, check_health),
+        support_bundle::service(open),
     ]);
     services.extend(names.iter().flat_map(DnsService::services));
     services

@@ -18,6 +18,7 @@ pub mod mutation;
 mod names;
 mod plan;
 mod plan_record;
+mod pseudonyms;
 mod quic_initial;
 mod router_advertisement;
 mod stun;
@@ -47,6 +48,7 @@ pub use json::json;
 pub use names::{lists, zone};
 pub use plan::plan;
 pub use plan_record::plan_record;
+pub use pseudonyms::pseudonyms;
 pub use quic_initial::quic_initial;
 pub use router_advertisement::router_advertisement;
 pub use stun::stun;
@@ -59,7 +61,7 @@ pub struct Target {
     pub words: &'static [&'static [u8]],
 }
 
-pub const TARGETS: [Target; 20] = [
+pub const TARGETS: [Target; 21] = [
     Target { name: "packet", run: packet, words: mutation::PACKET },
     Target { name: "captured_packet", run: captured_packet, words: mutation::CAPTURED_PACKET },
     Target { name: "client_hello", run: client_hello, words: mutation::CLIENT_HELLO },
@@ -70,6 +72,7 @@ pub const TARGETS: [Target; 20] = [
     Target { name: "dhcp4", run: dhcp4, words: mutation::DHCP4 },
     Target { name: "dhcp_report", run: dhcp_report, words: mutation::DHCP_REPORT },
     Target { name: "captive_answer", run: captive_answer, words: mutation::CAPTIVE_ANSWER },
+    Target { name: "pseudonyms", run: pseudonyms, words: mutation::PSEUDONYMS },
     Target { name: "plan", run: plan, words: mutation::PLAN },
     Target { name: "conf", run: conf, words: mutation::CONF },
     Target { name: "ovpn", run: ovpn, words: mutation::OVPN },

@@ -33,6 +33,7 @@ pub mod process;
 pub mod processor_load;
 pub mod relay;
 pub mod services;
+pub mod skipped;
 pub mod socks;
 pub mod tap;
 pub mod testbed;

@@ -22,6 +22,7 @@ mod security;
 mod settings;
 mod snapshots;
 mod splitting;
+mod support_bundle;
 mod table;
 mod units;
 mod views;

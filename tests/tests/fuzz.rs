@@ -86,6 +86,11 @@ fn no_dhcpv6_message_breaks_a_lease() {
 }
 
 #[test]
+fn no_private_value_passes_into_a_support_bundle() {
+    replay("pseudonyms", 10_000);
+}
+
+#[test]
 fn no_captured_packet_breaks_its_summary() {
     replay("captured_packet", 30_000);
 }

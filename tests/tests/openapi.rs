@@ -40,6 +40,8 @@ const REFUSED: &[(&str, &str)] = &[
         "a filter that is set would be asked by whatever address was made up: contract extfilter",
     ),
     ("POST /auth/setup", "there are accounts already: authz accounts"),
+    ("GET /diagnostics/bundle/{id}", "the id of a bundle is not among the examples: contract support_bundle"),
+    ("GET /diagnostics/bundle/{id}/archive", "as above"),
     ("POST /diagnostics/capture", NO_KERNEL),
     ("GET /diagnostics/capture/{id}", NO_KERNEL),
     ("DELETE /diagnostics/capture/{id}", NO_KERNEL),

@@ -135,8 +135,7 @@ fn refused(error: StartError) -> ApiError {
             ApiError::validation(&problems)
         }
         StartError::Failed(CaptureFailure::NoLibpcap(cause)) => {
-            let message = "Filters need libpcap (Debian package libpcap0.8). Captures without a filter work.";
-            ApiError::new(Code::NotSupported, message).detail("cause", cause)
+            ApiError::not_supported("libpcap for filters (Debian package libpcap0.8)").detail("cause", cause)
         }
         StartError::Failed(CaptureFailure::System(message)) => ApiError::new(Code::DependencyFailed, message),
         StartError::Spawn(error) => ApiError::new(Code::DependencyFailed, error.to_string()),

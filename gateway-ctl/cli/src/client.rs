@@ -1,6 +1,7 @@
 //! HTTP client of the API: one request, one response in its envelope.
 
 use std::env;
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -130,6 +131,28 @@ impl Client {
             retry_after,
         }
         .into())
+    }
+
+    /// Writes the body of a response that is no JSON.
+    pub(crate) fn download(&self, path: &str, out: &mut dyn Write) -> Result<(), Failure> {
+        let url = self.address.url(path);
+        let mut response = self
+            .agent
+            .get(&url)
+            .config()
+            .timeout_global(Some(CHANGE))
+            .build()
+            .call()
+            .map_err(|error| self.no_answer(error))?;
+        let status = response.status().as_u16();
+        if status != 200 {
+            return Err(Failure::Other(format!("{url} answers {status}")));
+        }
+        let mut body = response.body_mut().with_config().limit(LIMIT).reader();
+        let copied = io::copy(&mut body, out);
+        copied
+            .map(drop)
+            .map_err(|error| Failure::Other(format!("the download from {url} broke off: {error}")))
     }
 
     fn no_answer(&self, error: ureq::Error) -> Failure {

@@ -129,6 +129,8 @@ pub enum Special {
     Block,
     Unblock,
     Completion,
+    /// Builds a support bundle, waits for it, and writes it to a file.
+    Bundle,
 }
 
 /// Format of standard output.

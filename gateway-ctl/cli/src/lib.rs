@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub(crate) mod address;
+pub(crate) mod bundle;
 pub(crate) mod candidates;
 pub(crate) mod client;
 pub(crate) mod command_line;

@@ -4,6 +4,7 @@ use clap::ArgMatches;
 use gateway_model::{Id, MacAddr};
 use serde_json::{Map, Value, json};
 
+use crate::bundle;
 use crate::client::{Answer, Client};
 use crate::command_line::{value, values};
 use crate::completion;
@@ -21,6 +22,7 @@ pub(crate) fn run(special: Special, arguments: &ArgMatches) -> Result<Answer, Fa
         }
         Special::Block => block(&Client::from_environment()?, &values(arguments, "domain")),
         Special::Unblock => unblock(&Client::from_environment()?, &values(arguments, "domain")),
+        Special::Bundle => bundle::run(&Client::from_environment()?, value(arguments, "file")),
         Special::Completion => {
             let shell = value(arguments, "shell").unwrap_or_default();
             Ok(data(completion::script(shell).into()))

@@ -55,7 +55,7 @@ pub use attachments::attachments;
 pub use bridges::{bridge_refusal, transport};
 pub use compiled::{Compiled, CompiledPolicy, Finding, HopState};
 pub use default_route::shared_uplinks;
-pub use draining::DRAIN;
+pub use draining::{DRAIN, may_drain};
 pub use input::Input;
 pub use lan_sources::prefixes as lan_prefixes;
 pub use leg::{DefaultUplink, Leg, LegKind, Legs, Underlay, leg_number, named_leg, tunnel_interface};

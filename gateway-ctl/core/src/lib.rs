@@ -44,6 +44,7 @@ pub mod plan_history;
 pub mod plan_maps;
 pub mod prefix_filter;
 pub mod profile_dns;
+pub mod pseudonyms;
 pub mod quic_initial;
 pub mod render;
 pub mod router_advertisement;

@@ -7,6 +7,7 @@ mod annotations;
 mod captured_interfaces;
 mod context;
 mod files;
+mod metrics;
 mod presets;
 mod recording;
 mod request;
@@ -28,6 +29,7 @@ use crate::supervise::blocking;
 pub use captured_interfaces::CapturedInterfaces;
 pub use context::{CaptureContext, MAX_RUNNING, StartError};
 use files::CaptureFiles;
+use metrics::CaptureTotals;
 pub use presets::{CapturePreset, CapturePresetName, presets};
 pub use recording::{Packets, Recording};
 pub use request::{CaptureRequest, own_addresses};
@@ -186,11 +188,14 @@ pub fn service(context: &Context) -> Service {
         dataplane: context.dataplane.clone(),
         captured: context.handles.get::<CapturedInterfaces>(),
         clock: context.store.clock().clone(),
+        totals: CaptureTotals::default(),
     };
+    let (measured, totals) = (captures.clone(), for_captures.totals.clone());
     // The engine starts once.
     let _ = context.handles.get::<RunningCaptures>().0.set(for_captures);
     let erased = captures.clone();
     Service::new("captures", context, run)
+        .measures(move |registry| totals.register(registry, || measured.list()))
         .erases(move |_: WipeLevel| {
             let captures = erased.clone();
             async move { captures.erase().await }

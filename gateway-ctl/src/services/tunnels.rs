@@ -3,6 +3,7 @@
 
 mod changes;
 mod cover;
+mod drained;
 mod exit_addresses;
 mod health;
 mod liveness;
@@ -153,17 +154,18 @@ impl Tunnels {
             states
                 .cover
                 .insert(id, cover::of(&self.context.engines.wireguard, &tunnel_interface(tunnel)).await);
-            let itself = health::evaluate_health(tunnel, status.as_ref(), handshake_time());
+            let checked = drained::checked(tunnel, now);
+            let itself = health::evaluate_health(&checked, status.as_ref(), handshake_time());
             let addresses = facts.addresses.get(&tunnel_interface(tunnel));
             let links = liveness::links_of_wireguard(tunnel, status.as_ref());
-            let itself = self.liveness.check(tunnel, links, addresses, itself, boot);
+            let itself = self.liveness.check(&checked, links, addresses, itself, boot);
             if self.liveness.is_suspect(tunnel, boot) {
                 self.probes.probe_now(id, boot);
             }
-            let health = self.probes.evaluate_health(tunnel, addresses, itself, boot);
+            let health = self.probes.evaluate_health(&checked, addresses, itself, boot);
             let refusal =
                 bridge_refusal(state, &connected, tunnel).or_else(|| address_refusal(&plan.plan, tunnel));
-            let health = match refusal.filter(|_| tunnel.wanted_up()) {
+            let health = match refusal.filter(|_| checked.wanted_up()) {
                 Some(reason) => HealthVerdict {
                     status: TunnelStatus::Down,
                     health: Health::Unhealthy,
@@ -180,6 +182,10 @@ impl Tunnels {
             let fact =
                 TunnelFact { usable: health.usable, reason: health.reason.clone(), ..TunnelFact::default() };
             states.facts.insert(id.to_string(), fact);
+            let health = match tunnel.wanted_up() {
+                true => health,
+                false => health::evaluate_health(tunnel, status.as_ref(), handshake_time()),
+            };
             let mut live = live(tunnel, status.as_ref(), &health, before.tunnels.get(&id), now);
             if let Some(bridge) = plan.plan.transports.get(&id.to_string()) {
                 live.endpoint_ip = bridge.address.map(|address| address.ip());
@@ -191,15 +197,20 @@ impl Tunnels {
         for tunnel in state.tunnels.iter().filter(|tunnel| tunnel.r#type == TunnelType::Openvpn) {
             let id = tunnel.meta.id;
             let status = self.context.engines.openvpn.status(&id.to_string());
-            let itself = openvpn::evaluate_health(tunnel, status.as_ref());
+            let checked = drained::checked(tunnel, now);
+            let itself = openvpn::evaluate_health(&checked, status.as_ref());
             let addresses = facts.addresses.get(&tunnel_interface(tunnel));
             let links = liveness::links_of_openvpn(tunnel, status.as_ref());
-            let itself = self.liveness.check(tunnel, links, addresses, itself, boot);
+            let itself = self.liveness.check(&checked, links, addresses, itself, boot);
             if self.liveness.is_suspect(tunnel, boot) {
                 self.probes.probe_now(id, boot);
             }
-            let health = self.probes.evaluate_health(tunnel, addresses, itself, boot);
+            let health = self.probes.evaluate_health(&checked, addresses, itself, boot);
             states.facts.insert(id.to_string(), openvpn::fact(status.as_ref(), &health));
+            let health = match tunnel.wanted_up() {
+                true => health,
+                false => openvpn::evaluate_health(tunnel, status.as_ref()),
+            };
             let mut live = openvpn::live(tunnel, status, health, before.tunnels.get(&id), now);
             self.probes.measured(id, &mut live);
             self.context.handles.get::<ExitAddresses>().add_to(id, &mut live, before.tunnels.get(&id));

@@ -70,6 +70,23 @@ pub const DHCP6: &Words = &[
     &[56, 0x20, 1, 0xd, 0xb8],
     &[0xff, 0xff, 0xff, 0xff],
 ];
+pub const PSEUDONYMS: &Words = &[
+    b"\n",
+    b"https://",
+    b"@mail.example",
+    b"203.0.113.7",
+    b"2001:db8::7",
+    b"/24",
+    b"02:00:00:00:00:07",
+    b"example.org",
+    b"name{name=\"",
+    b"\\\"",
+    b"{\"name\":\"",
+    b"\"}",
+    b"[",
+    b"]",
+    b",",
+];
 pub const CAPTURED_PACKET: &Words = &[
     &[0x81, 0, 0, 7],
     &[8, 0, 0x45],

@@ -119,6 +119,10 @@ const ADMIN_ONLY: &[&str] = &[
     "PUT /system/deadman",
     "POST /system/wipe",
     "PUT /ai/config",
+    // like an export with secrets: it has everything, with pseudonyms
+    "POST /diagnostics/bundle",
+    "GET /diagnostics/bundle/{id}",
+    "GET /diagnostics/bundle/{id}/archive",
 ];
 
 /// Returns all names of the lists, to find names without an endpoint.

@@ -236,6 +236,8 @@ pub(super) const CASES: &[Case] = &[
     case("capture-start", &["capture", "start", "--iface", "eth1", "--filter", "port 53", "--count", "10"]),
     case("capture-get", &["capture", "get", UNKNOWN]),
     case("capture-stop", &["capture", "stop", UNKNOWN]),
+    // The file exists: nothing is built. The test `support_bundle` builds one.
+    case("bundle", &["bundle", "tests/cli/golden/input/export.json"]),
     header("completion-bash", &["completion", "bash"]),
     // The help texts are compared as well.
     case("help", &["--help"]),

@@ -157,7 +157,13 @@ async fn succeed(client: &Client, endpoint: &Endpoint, headers: &[(&str, &str)])
             Some(json!({"name": "imported", "config": examples::WIREGUARD_CONF}))
         }
         (_, "/tunnels/upload-ovpn") => Some(json!({"name": "uploaded", "config": examples::OVPN})),
-        (_, "/routing/policies/apply" | "/routing/policies/discard" | "/enforce/reconcile") => None,
+        (
+            _,
+            "/routing/policies/apply"
+            | "/routing/policies/discard"
+            | "/enforce/reconcile"
+            | "/diagnostics/bundle",
+        ) => None,
         (_, "/alerts/{id}/mute") => Some(json!({"duration_sec": 60})),
         (_, "/alerts/{id}/unmute") => {
             client.post(&path.replace("unmute", "mute"), json!({"duration_sec": 60})).await.data();

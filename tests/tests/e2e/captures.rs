@@ -4,6 +4,7 @@ mod limits;
 mod paths;
 mod process;
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
 use gateway_tests::services::IDENT;
@@ -169,6 +170,45 @@ fn invalid_filter_is_refused_with_the_words_of_libpcap() {
         assert_eq!(refused.body["error"]["details"]["fields"][0]["path"], path, "{}", refused.body);
     }
     assert_eq!(testbed.api().get("/diagnostics/captures").expect("a list"), json!([]));
+}
+
+#[test]
+fn filter_without_libpcap_is_refused_with_what_it_needs() {
+    let mut testbed = Testbed::prepare().expect("a fresh network");
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = folder.path().join("gatewayd");
+    let script = format!(
+        "#!/bin/sh\nexec unshare --mount sh -c 'for library in $(ldconfig -p | sed -n \"s/.*libpcap.* => //p\"); do \
+         mount --bind /dev/null \"$library\" || exit; done; exec {} \"$@\"' gatewayd \"$@\"\n",
+        gateway_tests::daemon::find_program().expect("a daemon").display()
+    );
+    std::fs::write(&program, script).expect("written");
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).expect("executable");
+    testbed.daemon.use_program(program);
+    testbed.daemon.start().expect("a daemon");
+    let request = json!({"interface": LAN, "filter": "icmp"});
+    let refused = testbed.api().send("POST", "/diagnostics/capture", Some(&request)).expect("an answer");
+    let error = &refused.body["error"];
+    assert_eq!((refused.status, &error["code"]), (501, &json!("not_supported")), "{}", refused.body);
+    let needs = error["details"]["needs"].as_str().expect("what it needs");
+    assert!(needs.contains("libpcap0.8"), "{}", refused.body);
+    assert_eq!(testbed.api().get("/diagnostics/captures").expect("a list"), json!([]));
+    // Without a filter it works.
+    let id = start(&testbed, &json!({"interface": LAN}));
+    assert!(ping(&testbed.network.laptop, server(false)), "an answer");
+    wait_for_packets(&testbed, &id, "a packet", |packet| packet["proto"] == "ICMP");
+    stop(&testbed, &id);
+    let metrics =
+        testbed.network.gateway.run("curl", &["-s", "http://127.0.0.1:8080/metrics"]).expect("metrics");
+    for line in [
+        "gateway_captures_running 0",
+        "gateway_captures_started_total 1",
+        "gateway_captures_ended_total{cause=\"stopped\"} 1",
+    ] {
+        assert!(metrics.lines().any(|found| found == line), "{line}: {metrics}");
+    }
+    let captured = metrics.lines().find_map(|line| line.strip_prefix("gateway_captured_packets_total "));
+    assert!(captured.is_some_and(|count| count != "0"), "{metrics}");
 }
 
 #[test]

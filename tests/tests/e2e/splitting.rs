@@ -71,6 +71,32 @@ fn tally(seen: Vec<IpAddr>) -> BTreeMap<IpAddr, usize> {
     tally
 }
 
+/// Flows that ask nothing while the tunnel is away, and flows that ask all the time: neither is reset at its return.
+#[test]
+fn flows_outlive_the_quick_return_of_their_tunnel() {
+    let (testbed, tunnels) = split_scene();
+    let exit = testbed.network.exit_a.address(false);
+    let [mut of_a, _] = open_on_both(&testbed, false);
+    for round in 0..8 {
+        testbed.api().act(&format!("/tunnels/{}/down", tunnels[0])).expect("down");
+        testbed.api().act("/enforce/reconcile").expect("reconciled");
+        assert_eq!(of_members(&pool(&testbed), "state"), ["draining", "active"], "round {round}");
+        testbed.api().act(&format!("/tunnels/{}/up", tunnels[0])).expect("up");
+        for flow in &mut of_a {
+            assert_eq!(flow.ask(TIMEOUT).seen(), Some(exit), "round {round}");
+        }
+        wait_ok(SOON, "the tunnel to be up", || {
+            let members = of_members(&pool(&testbed), "state");
+            anyhow::ensure!(members == ["active", "active"], "{members:?}");
+            Ok(())
+        })
+        .expect("up");
+        for flow in &mut of_a {
+            assert_eq!(flow.ask(TIMEOUT).seen(), Some(exit), "round {round}");
+        }
+    }
+}
+
 #[test]
 fn twenty_connections_are_ten_and_ten() {
     let (testbed, _) = split_scene();

@@ -1,9 +1,9 @@
-//! Summaries of captured packets against tshark: the same addresses and protocol for generated packets, and for nearly all
-//! packets of real traffic where captures of it are beside the repository.
+//! Summaries of captured packets against tshark: the same addresses and protocol for generated packets, for recorded traffic of
+//! real clients (`tests/data/captures`), and for nearly all packets of captures that may be beside the repository.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use gateway_dissect::{Dissector, LinkType, Protocol, Summary};
@@ -25,6 +25,20 @@ const WITHOUT_REASSEMBLY: [&str; 5] = [
     "ipv6.defragment:FALSE",
     "tls.desegment_ssl_records:FALSE",
     "tls.desegment_ssl_application_data:FALSE",
+];
+
+/// Protocols of the recorded traffic.
+const RECORDED: [Protocol; 10] = [
+    Protocol::Arp,
+    Protocol::Icmp,
+    Protocol::Icmpv6,
+    Protocol::Tcp,
+    Protocol::Dns,
+    Protocol::Mdns,
+    Protocol::Dhcp,
+    Protocol::Dhcpv6,
+    Protocol::Tls,
+    Protocol::Quic,
 ];
 
 /// Source, destination and protocol.
@@ -168,18 +182,10 @@ fn summaries_of_generated_packets_are_those_of_tshark() {
     assert_eq!(compare(&path), (3, vec![]));
 }
 
-#[test]
-fn summaries_of_real_traffic_are_those_of_tshark() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/pcaps");
-    if !folder.exists() {
-        // The generated packets were compared by the test above.
-        println!("skipped: no data at {}", folder.display());
-        return;
-    }
-    let files = files();
-    assert!(!files.is_empty(), "{} has no captures", folder.display());
+/// Compares the summaries of some files with what tshark shows. Returns the number of packets.
+fn compare_all(files: &[PathBuf]) -> usize {
     let (mut packets, mut differences) = (0, Vec::new());
-    for path in &files {
+    for path in files {
         let (of_file, different) = compare(path);
         packets += of_file;
         differences.extend(different);
@@ -187,4 +193,31 @@ fn summaries_of_real_traffic_are_those_of_tshark() {
     println!("{}", differences.join("\n"));
     println!("{} of {packets} packets differ", differences.len());
     assert!(differences.len() * 100 <= packets * MAX_DIFFERENT_PERCENT, "{} of {packets}", differences.len());
+    packets
+}
+
+#[test]
+fn summaries_of_recorded_traffic_are_those_of_tshark() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/captures");
+    let entries = fs::read_dir(&folder).expect("the captures").map(|entry| entry.expect("a file").path());
+    let mut files: Vec<PathBuf> =
+        entries.filter(|path| path.extension().is_some_and(|end| end == "pcap")).collect();
+    files.sort();
+    assert!(compare_all(&files) > 200);
+    let found: BTreeSet<Protocol> =
+        files.iter().flat_map(|path| summaries(path)).map(|summary| summary.protocol).collect();
+    for protocol in RECORDED {
+        assert!(found.contains(&protocol), "{protocol:?} is in no capture of {}", folder.display());
+    }
+}
+
+#[test]
+fn summaries_of_real_traffic_are_those_of_tshark() {
+    let files = files();
+    if files.is_empty() {
+        let test = "kernel::capture_summaries::summaries_of_real_traffic_are_those_of_tshark";
+        gateway_tests::skipped::report(test, "no captures at ../shared/data/pcaps");
+        return;
+    }
+    compare_all(&files);
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use gateway_tests::vm::{Opts, Output, Vm};
-use gateway_tests::wait::{DEADLINE_FACTOR, deadline_factor};
+use gateway_tests::wait::{DEADLINE_FACTOR, HIDDEN_LOAD, deadline_factor};
 
 const PRELUDE: &str = include_str!("checks.sh");
 
@@ -23,7 +23,7 @@ impl Checks {
         // Other suites slow down the emulation, and so the guest's tests.
         let factor = deadline_factor();
         let opts = Opts { timeout: opts.timeout.mul_f64(factor), ..opts };
-        let script = format!("export {DEADLINE_FACTOR}={factor}\n{PRELUDE}\n{script}");
+        let script = format!("export {DEADLINE_FACTOR}={factor} {HIDDEN_LOAD}=1\n{PRELUDE}\n{script}");
         let output = image.run(&script, opts).expect("the guest runs its script");
         assert_eq!(output.exit, 0, "the script failed: {output:#?}");
         let results = output.stdout.lines().filter_map(Self::result).collect();

@@ -49,7 +49,13 @@ struct Results {
     failures: Failures,
     /// Number of tests that programs announced, without those that have a result.
     unfinished: isize,
+    /// Number of tests that reported that they lacked what they check.
+    skipped: usize,
 }
+
+/// Beginning of the line by which a test reports that it was skipped (`gateway_tests::skipped`). It counts as passed for
+/// its program.
+const SKIPPED: &str = "skipped test: ";
 
 impl Results {
     fn show(&mut self, line: &str, mark: &str) {
@@ -60,7 +66,15 @@ impl Results {
             self.unfinished -= counts.total().cast_signed();
         } else if let Some(count) = announced(line) {
             self.unfinished += count;
+        } else if line.starts_with(SKIPPED) {
+            self.skipped += 1;
         }
+    }
+
+    /// Returns the counts, in which skipped tests are no passed ones.
+    fn counts(&self) -> Counts {
+        let passed = self.counts.passed.saturating_sub(self.skipped);
+        Counts { passed, skipped: self.counts.skipped + self.skipped, ..self.counts }
     }
 
     fn is_complete(&self) -> bool {
@@ -103,7 +117,8 @@ pub(super) fn run(command: &mut Command, limit: Duration, mark: &str) -> Result<
     };
     let ended = drain(&lines, &mut results, mark);
     let is_complete = results.is_complete();
-    let Results { counts, failures, .. } = results;
+    let counts = results.counts();
+    let failures = results.failures;
     let problem = match status {
         None => Some(format!("not finished after {}, ended", progress::elapsed(limit))),
         Some(status) if !status.success() && counts.failed == 0 => Some(failure(status)),
@@ -260,6 +275,13 @@ mod tests {
     fn a_fine_run_is_counted() {
         let outcome = run(&mut shell(&format!("echo '{FINE}'")), GRACE, "").unwrap();
         assert_eq!((outcome.counts.passed, outcome.problem), (2, None));
+    }
+
+    #[test]
+    fn a_test_that_reports_its_skip_has_not_passed() {
+        let script = format!("echo 'running 2 tests\nskipped test: a::b: no data\n{FINE}'");
+        let counts = run(&mut shell(&script), GRACE, "").unwrap().counts;
+        assert_eq!(counts, Counts { passed: 1, failed: 0, skipped: 1 });
     }
 
     #[test]

@@ -98,6 +98,18 @@ fn objects(kinds: &mut Vec<Kind>) {
         vec![list(get("/secrets"), about, SECRETS).examples(["secrets", "secrets | grep -w false"])],
     );
     kind("capture", "Packet captures", capture());
+    let about = "Write a support bundle without names, addresses and secrets";
+    kind(
+        "bundle",
+        about,
+        vec![
+            command("", post("/diagnostics/bundle"), about)
+                .also_calls(&[get("/diagnostics/bundle/{id}"), get("/diagnostics/bundle/{id}/archive")])
+                .operands([operand("file", ParameterKind::Text, Arity::Optional)])
+                .work(Work::Special(Special::Bundle))
+                .examples(["bundle", "bundle gateway.tar.gz"]),
+        ],
+    );
     kind("ai", "Assistant on this host", assistant());
     let about = "Print the completions for a shell";
     kind(

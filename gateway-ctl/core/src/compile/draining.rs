@@ -60,6 +60,11 @@ fn takes_new(state: &State, policy: &RoutingPolicy, hop: &Hop, legs: &Legs) -> b
     hop.r#type == HopType::Vpn && enabled && legs.tunnel(&hop.target).is_some_and(|leg| leg.usable)
 }
 
+/// Reports whether a tunnel was taken down so recently that it may still keep flows.
+pub fn may_drain(tunnel: &Tunnel, now: Timestamp) -> bool {
+    end(tunnel, now).is_some()
+}
+
 /// Returns the end of the drain of a tunnel that was taken down.
 fn end(tunnel: &Tunnel, now: Timestamp) -> Option<Timestamp> {
     let down = tunnel.enabled && tunnel.admin_state == AdminState::Down;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use gateway_model::Problems;
 
 use super::captured_interfaces::CapturedInterfaces;
+use super::metrics::CaptureTotals;
 use crate::clock::SharedClock;
 use crate::os::capture::{CaptureFailure, SpawnError};
 use crate::reconcile::KernelDataplane;
@@ -21,6 +22,7 @@ pub struct CaptureContext {
     pub dataplane: KernelDataplane,
     pub captured: CapturedInterfaces,
     pub clock: SharedClock,
+    pub totals: CaptureTotals,
 }
 
 /// Error of a start.

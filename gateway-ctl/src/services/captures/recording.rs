@@ -16,6 +16,7 @@ use super::annotations::Annotations;
 use super::captured_interfaces::Claim;
 use super::context::{CaptureContext, StartError};
 use super::files::{CaptureFiles, CaptureWriter, statistics};
+use super::metrics::CaptureTotals;
 use super::request::CaptureRequest;
 use super::session::{CaptureEnd, CaptureSession, CaptureState, CapturedPacket};
 use crate::os::capture::{
@@ -241,6 +242,7 @@ pub(super) async fn start(
         progress: watch::channel(progress).0,
         ending: watch::channel(Ending::None).0,
     });
+    context.totals.count_start();
     tokio::spawn(follow(recording.clone(), context.clone(), order, process, records, writer, claim));
     Ok(recording)
 }
@@ -315,7 +317,7 @@ async fn follow(
     claim: Claim,
 ) {
     let longest = Duration::from_secs(order.max_seconds) + END_TIMEOUT;
-    let (reading, clock) = (recording.clone(), context.clock.clone());
+    let (reading, clock, totals) = (recording.clone(), context.clock.clone(), context.totals.clone());
     let mut reader = tokio::spawn(try_blocking(move || {
         Reading { recording: reading, order, writer }.run(context, records)
     }));
@@ -345,7 +347,7 @@ async fn follow(
     }
     let signal = process.wait().await.unwrap_or_default();
     drop(claim);
-    finish(&recording, outcome, signal, clock.now());
+    finish(&recording, outcome, signal, clock.now(), &totals);
 }
 
 fn report(result: io::Result<()>) {
@@ -361,7 +363,13 @@ fn died(signal: Option<i32>) -> String {
     }
 }
 
-fn finish(recording: &Recording, outcome: io::Result<Outcome>, signal: Option<i32>, now: jiff::Timestamp) {
+fn finish(
+    recording: &Recording,
+    outcome: io::Result<Outcome>,
+    signal: Option<i32>,
+    now: jiff::Timestamp,
+    totals: &CaptureTotals,
+) {
     let (state, end, error) = match outcome {
         Ok(Outcome::Child(ChildEnd::Count)) => (CaptureState::Done, CaptureEnd::Count, None),
         Ok(Outcome::Child(ChildEnd::Duration)) => (CaptureState::Done, CaptureEnd::Duration, None),
@@ -382,9 +390,11 @@ fn finish(recording: &Recording, outcome: io::Result<Outcome>, signal: Option<i3
     if let Err(error) = recording.files.write_state(&session) {
         tracing::warn!(capture = %recording.id, %error, "failed to write the state of a capture");
     }
-    recording.update(|progress| {
-        progress.session = session;
-        (progress.packet_bytes, progress.summary_bytes) = (packet_bytes, summary_bytes);
+    totals.count_end(&session.clone(), || {
+        recording.update(|progress| {
+            progress.session = session;
+            (progress.packet_bytes, progress.summary_bytes) = (packet_bytes, summary_bytes);
+        });
     });
 }
 

@@ -23,7 +23,7 @@ pub enum CaptureState {
 }
 
 /// Cause of a capture's end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CaptureEnd {
     Count,
@@ -32,6 +32,21 @@ pub enum CaptureEnd {
     Size,
     Stopped,
     Error,
+}
+
+impl CaptureEnd {
+    pub const ALL: [CaptureEnd; 5] =
+        [CaptureEnd::Count, CaptureEnd::Duration, CaptureEnd::Size, CaptureEnd::Stopped, CaptureEnd::Error];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            CaptureEnd::Count => "count",
+            CaptureEnd::Duration => "duration",
+            CaptureEnd::Size => "size",
+            CaptureEnd::Stopped => "stopped",
+            CaptureEnd::Error => "error",
+        }
+    }
 }
 
 /// A capture.
@@ -98,4 +113,42 @@ pub struct CapturedPacket {
     pub decision: Option<CapturedDecision>,
     /// Uplink or tunnel of the interface, for packets on one.
     pub leg: Option<String>,
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// Returns a capture in this state, without packets.
+    pub(in super::super) fn session(state: CaptureState) -> CaptureSession {
+        CaptureSession {
+            id: Id::from_u128(1),
+            state,
+            interface: "eth1".to_owned(),
+            interfaces: vec!["eth1".to_owned()],
+            filter: String::new(),
+            preset: None,
+            count: 100,
+            duration_sec: 60,
+            snaplen: 96,
+            promiscuous: false,
+            started_at: Timestamp::UNIX_EPOCH,
+            ended_at: None,
+            end: None,
+            packets: 0,
+            bytes: 0,
+            dropped: 0,
+            left_out: 0,
+            without_xdp: Vec::new(),
+            created_by: "admin".to_owned(),
+            error: None,
+        }
+    }
+
+    #[test]
+    fn causes_have_the_words_of_the_api() {
+        for end in CaptureEnd::ALL {
+            assert_eq!(serde_json::to_value(end).expect("JSON"), end.as_str());
+        }
+    }
 }

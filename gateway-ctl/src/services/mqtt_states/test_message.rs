@@ -5,7 +5,7 @@ use gateway_outbound::causes::with_causes;
 use tokio::time::Instant;
 
 use super::{MqttStates, client_id};
-use crate::services::deliveries::{TargetError, TestResult};
+use crate::services::deliveries::{TargetError, TestResult, egress};
 
 impl MqttStates {
     /// Publishes a message that the broker does not keep, even while the broker is off.

@@ -7,6 +7,7 @@
 mod api;
 mod apply;
 mod bpf;
+mod captures;
 mod conntrack;
 mod dhcp;
 mod dns;
@@ -54,6 +55,7 @@ const BENCHES: &[(&[&str], Bench)] = &[
     (&["forward_vs_ct_masq", "forward_vs_nft_linear", "forward_vs_ip_rule"], |_| forward::run()),
     (&["fastpath_1", "fastpath_1k", "fastpath_100k", "fastpath_v6_1k"], fast_path::run),
     (&["fastpath_xdp_1k", "fastpath_xdp_100k"], fast_path::run_xdp),
+    (&["capture_kept", "capture_filter"], captures::run),
     (&["new_flows_10k"], |_| new_flows::run()),
     (&["flood"], |_| new_flows::run_flood()),
     (&["tcp_bulk", "fastpath_tcp", "fastpath_tcp_down"], tcp::run),

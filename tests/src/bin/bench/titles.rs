@@ -26,6 +26,8 @@ const TITLES: &[(&str, &str)] = &[
     ("fastpath_v6_1k", "fast path, small datagrams of 1 000 flows over IPv6 with masquerade"),
     ("fastpath_xdp_1k", "fast path at XDP, small datagrams of 1 000 flows"),
     ("fastpath_xdp_100k", "fast path at XDP, small datagrams of 100 000 flows of 50 devices"),
+    ("capture_kept", "capture of 200 000 packets/s, packets that are kept"),
+    ("capture_filter", "forwarding, 10 000 policies, during a capture whose filter no packet passes"),
     ("new_flows_10k", "new flows, 10 000 policies, fast path"),
     ("flood", "1 000 established flows during a flood of 1 000 000 random flows from another host"),
     ("tcp_bulk", "TCP (iperf3)"),

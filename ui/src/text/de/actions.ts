@@ -65,6 +65,7 @@ const OBJECTS: Record<string, string> = {
   snapshot: 'Schnappschuss',
   splitting: 'Aufteilung',
   splitting_endpoint: 'Aufteilungsendpunkt',
+  support_bundle: 'Diagnosepaket',
   system: 'System',
   test_definition: 'Test',
   threat_feed: 'Bedrohungsliste',

@@ -64,6 +64,7 @@ export const functions: Text['functions'] = {
   storage: 'Datenträger',
   storage_alert: 'Alarm zum Speicher',
   store_changes: 'Änderungen am Speicher',
+  support_bundles: 'Diagnosepakete',
   sysctls: 'Kerneleinstellungen',
   system_alerts: 'Alarme zum Gateway selbst',
   tasks: 'Aufgaben des Daemons',
