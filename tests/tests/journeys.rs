@@ -151,6 +151,16 @@ fn a_device_is_kept_from_a_service_and_searches_safely() -> Result<()> {
 }
 
 #[test]
+fn a_tunnel_that_goes_down_is_an_alert_with_its_consequence() -> Result<()> {
+    run("alerts", Start::LivedIn)
+}
+
+#[test]
+fn packets_of_a_device_are_captured_with_their_decision() -> Result<()> {
+    run("captures", Start::LivedIn)
+}
+
+#[test]
 fn of_many_devices_pages_draw_only_what_is_in_view() -> Result<()> {
     let _alone = PROCESSORS.write().unwrap_or_else(PoisonError::into_inner);
     walk("many", Start::LivedIn)

@@ -8,13 +8,17 @@ import { settled } from './lib/pages.js'
 
 /** Address of the remote end of the tunnel `wg-a`. */
 const REMOTE = '198.51.100.7/32'
-/** Time for a tunnel to be known as down, and for its policy to have blocked for half a minute, with some reserve. */
+/** Time for a tunnel to be known as down, with some reserve. */
 const DETECTION = 180_000
 
 export default async function alerts({ daemon, open }) {
   const { page, watch, shot, close } = await open()
   await settled(page)
-  const active = (kind) => daemon.api('GET', '/alerts/active').then((all) => all.filter((each) => each.kind === kind))
+  const active = (kind) =>
+    daemon.api('GET', '/alerts/active').then((all) => all.filter((each) => each.kind === kind))
+  // A policy that blocks is an alert at once, not after half a minute.
+  const rule = (await daemon.api('GET', '/alerts/rules')).find(({ id }) => id === 'policy_blocked')
+  await daemon.api('PUT', '/alerts/rules/policy_blocked', { ...rule, window_sec: 1 })
   await daemon.on('internet', 'ip', 'route', 'add', 'blackhole', REMOTE)
   const tunnel = await until(
     'the tunnel to be down',
@@ -71,14 +75,17 @@ export default async function alerts({ daemon, open }) {
   // What it explained stands for itself now, or is over.
   await until('the consequence', async () => {
     const own = (await active('policy_blocked')).some((each) => each.id === blocked.id)
-    return (await inbox.locator('.rows--alert > li').filter({ hasText: 'Policy blocks: vpn-only' }).count()) === Number(own)
+    return (
+      (await inbox.locator('.rows--alert > li').filter({ hasText: 'Policy blocks: vpn-only' }).count()) ===
+      Number(own)
+    )
   })
 
   // The rules say in words what they mean, and when they fired last.
   await page.goto('/activity/alert-rules')
   await settled(page)
-  const rule = page.getByRole('row').filter({ hasText: 'A tunnel that should be up is down.' })
-  await rule.getByText(/ago/).waitFor()
+  const said = page.getByRole('row').filter({ hasText: 'A tunnel that should be up is down.' })
+  await said.getByText(/ago/).waitFor()
   await daemon.on('internet', 'ip', 'route', 'del', 'blackhole', REMOTE)
   watch.assertClean()
   await close()

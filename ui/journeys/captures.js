@@ -24,7 +24,10 @@ export default async function captures({ context, daemon, open }) {
   const filter = page.getByLabel('Filter', { exact: true })
   await filter.fill('port http and and')
   await start.click()
-  await page.getByText(/libpcap refuses the filter/).first().waitFor()
+  await page
+    .getByText(/libpcap refuses the filter/)
+    .first()
+    .waitFor()
   await filter.fill('icmp')
   await start.click()
   await page.waitForURL(/\/activity\/captures\/[0-9a-f-]{36}$/)
@@ -41,6 +44,22 @@ export default async function captures({ context, daemon, open }) {
   assert.match(await request.innerText(), /laptop[\s\S]*ICMP[\s\S]*Through a hop[\s\S]*vpn-only → wg-a/)
   await shot('captures-packets')
   assert.deepEqual(await violations(page), [])
+
+  const phone = await open({
+    path: `/activity/captures/${id}`,
+    theme: 'dark',
+    width: 360,
+    height: 740,
+    language: 'de',
+  })
+  await settled(phone.page)
+  await phone.page.getByText('vpn-only → wg-a').first().waitFor()
+  const over = () => document.documentElement.scrollWidth - document.documentElement.clientWidth
+  assert.equal(await phone.page.evaluate(over), 0, 'it is wider than the window')
+  assert.deepEqual(await violations(phone.page), [])
+  await phone.shot('captures-packets-phone')
+  phone.watch.assertClean()
+  await phone.close()
 
   // The filters narrow the list, and the address has them.
   await page.getByRole('searchbox').fill('echo reply')
@@ -78,7 +97,10 @@ export default async function captures({ context, daemon, open }) {
   const file = readFileSync(await (await downloading).path())
   const { packets, comments } = packetsOf(file)
   assert.equal(packets, ended.packets)
-  assert.ok(comments.some((each) => /decision=tunnel .*egress="vpn:wg-a"/.test(each)), comments.join('\n'))
+  assert.ok(
+    comments.some((each) => /decision=tunnel .*egress="vpn:wg-a"/.test(each)),
+    comments.join('\n'),
+  )
 
   // One that has ended is deleted.
   await page.getByRole('button', { name: 'Delete' }).click()
@@ -86,7 +108,9 @@ export default async function captures({ context, daemon, open }) {
   await dialog.getByLabel('Type lan to confirm').fill('lan')
   await dialog.getByRole('button', { name: 'Delete' }).click()
   await page.waitForURL(/\/activity\/captures$/)
-  await until('no capture', async () => (await daemon.api('GET', '/diagnostics/captures')).every((each) => each.id !== id))
+  await until('no capture', async () =>
+    (await daemon.api('GET', '/diagnostics/captures')).every((each) => each.id !== id),
+  )
   watch.assertClean()
   await close()
 }

@@ -1,9 +1,11 @@
 // The head of a page: its question, small, and the answer, large; below them the tabs of the entry.
 
+import type { UseQueryResult } from '@tanstack/react-query'
 import { useEffect, useRef, type ReactNode } from 'react'
+import type { Answer as Answered } from '@/api/client'
 import { addressOf, useEntry, type Entry } from '@/components/entries'
 import { Link, usePath } from '@/session/link'
-import { useText } from '@/text'
+import { useText, type Text } from '@/text'
 import { formatNumber } from '@/text/format'
 
 interface Props {
@@ -40,6 +42,15 @@ export function Page({ question, answer, actions, children }: PageProps) {
       {children}
     </>
   )
+}
+
+/** The answer of a page by what it reads. A page never goes on saying what was read before an error. */
+export function answerOf<T>(
+  { data, error }: UseQueryResult<Answered<T>>,
+  { common }: Text,
+  say: (data: T) => ReactNode,
+): ReactNode {
+  return error ? common.unreachable : data ? say(data.data) : common.loading
 }
 
 function Tabs() {

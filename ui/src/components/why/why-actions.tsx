@@ -8,6 +8,7 @@ import { Button, IconButton } from '@/components/button'
 import { CaptureMenu } from '@/components/capture-menu'
 import { copyText } from '@/components/copy'
 import { ExceptionDialog } from '@/components/exceptions/exception-dialog'
+import { Facts } from '@/components/facts'
 import { Icon } from '@/components/icons'
 import { English } from '@/components/said'
 import { useNow } from '@/components/time'
@@ -127,19 +128,6 @@ function Fold({
       </summary>
       <div>{children}</div>
     </details>
-  )
-}
-
-function Facts({ facts }: { facts: (readonly [string, ReactNode])[] }) {
-  return (
-    <dl className="facts">
-      {facts.map(([name, value]) => (
-        <div className="facts__row" key={name}>
-          <dt>{name}</dt>
-          <dd>{value ?? '-'}</dd>
-        </div>
-      ))}
-    </dl>
   )
 }
 

@@ -1,7 +1,7 @@
 // The alerts: those that are open, by their cause, and those that were resolved.
 
 import { useGet } from '@/api/query'
-import { Page } from '@/components/answer'
+import { answerOf, Page } from '@/components/answer'
 import { Empty, LoadedSection } from '@/components/section'
 import { useText } from '@/text'
 import { AlertRow } from './alert-row'
@@ -13,16 +13,7 @@ export default function Alerts() {
   const words = text.alerts
   const open = useGet('/alerts/active', {}, { every: 5000 })
   return (
-    <Page
-      question={words.question}
-      answer={
-        open.data
-          ? sentenceOf(open.data.data, words)
-          : open.error
-            ? text.common.unreachable
-            : text.common.loading
-      }
-    >
+    <Page question={words.question} answer={answerOf(open, text, (list) => sentenceOf(list, words))}>
       <LoadedSection
         title={words.open}
         hint={words.openHint}

@@ -1,5 +1,6 @@
 // One capture: its state, its packets as they come, and its end.
 
+import { answerOf } from '@/components/answer'
 import { ApiError, type Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
 import { Facts } from '@/components/facts'
@@ -20,7 +21,7 @@ export default function CapturePage() {
   const text = useText()
   const words = text.captures
   const id = usePageId()
-  const query = useGet('/diagnostics/capture/{id}', { path: { id }, query: { limit: 1 } }, { every: 3000 })
+  const query = useGet('/diagnostics/capture/{id}', { path: { id }, query: { limit: 1 } }, { every: 2000 })
   const { data, error } = query
   const capture = data?.data
   const place = capture && words.placeOf(capture.interface)
@@ -29,7 +30,9 @@ export default function CapturePage() {
   return (
     <ObjectPage
       question={place ? words.questionOf(place) : words.question}
-      answer={capture ? <Sentence capture={capture} /> : error ? words.unknown : text.common.loading}
+      answer={answerOf(query, text, (read) => (
+        <Sentence capture={read} />
+      ))}
       actions={capture ? <CaptureActions capture={capture} /> : null}
       deletion={
         capture && place && capture.state !== 'running'
@@ -46,7 +49,7 @@ export default function CapturePage() {
       <Loaded query={query} lines={8}>
         {(read) => (
           <>
-            <PacketSection id={id} />
+            <PacketSection key={id} id={id} />
             <Section title={words.facts}>
               <CaptureFacts capture={read} />
             </Section>

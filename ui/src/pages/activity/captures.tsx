@@ -2,7 +2,7 @@
 
 import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
-import { Page } from '@/components/answer'
+import { answerOf, Page } from '@/components/answer'
 import { Empty, Loaded, LoadedSection, Section } from '@/components/section'
 import { Table } from '@/components/table'
 import { Age } from '@/components/time'
@@ -23,21 +23,14 @@ export default function Captures() {
   const [search] = useSearchParams()
   const query = useGet('/diagnostics/captures', {}, { every: 3000 })
   const devices = useGet('/devices', {}, { every: false })
-  const list = query.data?.data
-  const running = list?.filter((each) => each.state === 'running').length ?? 0
+  const running = query.data?.data.filter((each) => each.state === 'running').length ?? 0
   const start = Object.fromEntries(
     Object.entries(search).filter(([name, value]) => name in blank && value !== undefined),
   )
   return (
     <Page
       question={words.question}
-      answer={
-        list
-          ? words.sentence(running, list.length - running)
-          : query.error
-            ? words.unknown
-            : text.common.loading
-      }
+      answer={answerOf(query, text, (list) => words.sentence(running, list.length - running))}
     >
       <Section title={words.startTitle} hint={words.startHint}>
         <Loaded query={devices} lines={6}>

@@ -1,9 +1,9 @@
 // What is known of a device.
 
-import type { ReactNode } from 'react'
 import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
 import { Link } from '@/session/link'
+import { Facts, type Fact } from '@/components/facts'
 import { Age, Clock } from '@/components/time'
 import { useText } from '@/text'
 import { DeviceStatusWord } from './devices'
@@ -12,7 +12,7 @@ export function DeviceFacts({ device }: { device: Schemas['Device'] }) {
   const text = useText()
   const words = text.devices
   const groups = useGet('/device-groups', {}, { every: 60_000 }).data?.data
-  const facts: [string, ReactNode][] = [
+  const facts: Fact[] = [
     [words.status, <DeviceStatusWord key="s" status={device.status} />],
     [words.address, device.ips?.join(', ')],
     [
@@ -43,14 +43,5 @@ export function DeviceFacts({ device }: { device: Schemas['Device'] }) {
     [words.lastSeen, device.last_seen ? <Age key="l" time={device.last_seen} /> : null],
     [words.notes, device.notes],
   ]
-  return (
-    <dl className="facts">
-      {facts.map(([name, value]) => (
-        <div className="facts__row" key={name}>
-          <dt>{name}</dt>
-          <dd>{value || '-'}</dd>
-        </div>
-      ))}
-    </dl>
-  )
+  return <Facts facts={facts} />
 }

@@ -4,7 +4,7 @@ import { useMemo } from 'react'
 import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
 import { Link, useGo } from '@/session/link'
-import { Page } from '@/components/answer'
+import { answerOf, Page } from '@/components/answer'
 import { DataTable } from '@/components/data-table'
 import type { Column } from '@/components/table'
 import { Icon } from '@/components/icons'
@@ -35,11 +35,7 @@ export default function Groups() {
           {words.add}
         </Link>
       }
-      answer={
-        query.data
-          ? words.answer(query.data.data.length, grouped, devices?.length ?? null)
-          : text.common.loading
-      }
+      answer={answerOf(query, text, (list) => words.answer(list.length, grouped, devices?.length ?? null))}
     >
       <Loaded
         query={query}

@@ -4,7 +4,7 @@ import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
 import { Link, useGo } from '@/session/link'
 import { useSearchParams } from '@/session/search-params'
-import { Page } from '@/components/answer'
+import { answerOf, Page } from '@/components/answer'
 import { LinkButton } from '@/components/link-button'
 import { DataTable } from '@/components/data-table'
 import type { Column } from '@/components/table'
@@ -43,19 +43,13 @@ export default function Dhcp() {
           {words.newReservation}
         </LinkButton>
       }
-      answer={
-        config.error ? (
-          text.network.unknownAnswer
-        ) : config.data ? (
-          <Sentence
-            config={config.data.data}
-            leases={leases.error ? undefined : leases.data?.data}
-            reservations={reservations.error ? undefined : reservations.data?.data}
-          />
-        ) : (
-          text.common.loading
-        )
-      }
+      answer={answerOf(config, text, (read) => (
+        <Sentence
+          config={read}
+          leases={leases.error ? undefined : leases.data?.data}
+          reservations={reservations.error ? undefined : reservations.data?.data}
+        />
+      ))}
     >
       <LoadedSection
         title={words.leasesTitle}

@@ -4,7 +4,7 @@ import { ApiError, call, client, type Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
 import { isSupported } from '@/api/operations'
 import { useTitle } from '@/session/crumb'
-import { Page } from '@/components/answer'
+import { answerOf, Page } from '@/components/answer'
 import { Button } from '@/components/button'
 import { Facts } from '@/components/facts'
 import { EditForm, numberOf, textOf, wordsOf } from '@/components/form'
@@ -29,15 +29,9 @@ export default function InterfacePage() {
   return (
     <Page
       question={words.detailQuestion(name)}
-      answer={
-        config.error ? (
-          text.network.unknownAnswer
-        ) : config.data ? (
-          <Sentence view={config.data.data} />
-        ) : (
-          text.common.loading
-        )
-      }
+      answer={answerOf(config, text, (read) => (
+        <Sentence view={read} />
+      ))}
     >
       <Loaded query={config} lines={6}>
         {(view) => (

@@ -5,7 +5,7 @@ import { useGet } from '@/api/query'
 import { isSupported } from '@/api/operations'
 import { Link, useGo } from '@/session/link'
 import { useSearchParams } from '@/session/search-params'
-import { Page } from '@/components/answer'
+import { answerOf, Page } from '@/components/answer'
 import { DataTable } from '@/components/data-table'
 import type { Column } from '@/components/table'
 import { LoadedSection } from '@/components/section'
@@ -25,15 +25,9 @@ export default function Interfaces() {
   return (
     <Page
       question={words.question}
-      answer={
-        interfaces.error ? (
-          text.network.unknownAnswer
-        ) : interfaces.data ? (
-          <Sentence interfaces={interfaces.data.data} />
-        ) : (
-          text.common.loading
-        )
-      }
+      answer={answerOf(interfaces, text, (read) => (
+        <Sentence interfaces={read} />
+      ))}
     >
       <LoadedSection
         title={words.title}

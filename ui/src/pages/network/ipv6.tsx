@@ -2,7 +2,7 @@
 
 import { call, client } from '@/api/client'
 import { get, useGet } from '@/api/query'
-import { Page } from '@/components/answer'
+import { answerOf, Page } from '@/components/answer'
 import { useEdit } from '@/components/edit'
 import { EditForm, numberOf, textOf, wordsOf } from '@/components/form'
 import { FormFields } from '@/components/form-fields'
@@ -18,12 +18,7 @@ export default function Ipv6() {
   const settings = useGet('/settings')
   const form = settings.data ? settingsForm(settings.data.data) : null
   return (
-    <Page
-      question={words.question}
-      answer={
-        settings.error ? text.network.unknownAnswer : form ? <Sentence form={form} /> : text.common.loading
-      }
-    >
+    <Page question={words.question} answer={answerOf(settings, text, () => form && <Sentence form={form} />)}>
       <Now />
       <LoadedSection title={words.settings} hint={words.settingsHint} query={settings} lines={4}>
         {(read) => <Form value={settingsForm(read)} etag={settings.data?.etag ?? null} />}

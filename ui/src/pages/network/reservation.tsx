@@ -1,5 +1,6 @@
 // One reservation.
 
+import { answerOf } from '@/components/answer'
 import { useTitle } from '@/session/crumb'
 import { ObjectForm } from '@/components/object-form'
 import { ObjectPage } from '@/components/object-page'
@@ -19,13 +20,9 @@ export default function ReservationPage() {
   return (
     <ObjectPage
       question={words.reservationQuestion}
-      answer={
-        reservation.error
-          ? text.network.unknownAnswer
-          : shown
-            ? words.reservationAnswer(shown.hostname ?? mac, shown.ip ?? '-')
-            : text.common.loading
-      }
+      answer={answerOf(reservation, text, (read) =>
+        words.reservationAnswer(read.hostname ?? mac, read.ip ?? '-'),
+      )}
       deletion={deletionOf(allReservations, shown, {
         title: words.deleteTitle,
         consequence: words.deleteConsequence,

@@ -1,6 +1,7 @@
 // One segment.
 
 import type { Schemas } from '@/api/client'
+import { answerOf } from '@/components/answer'
 import { useTitle } from '@/session/crumb'
 import { ObjectForm } from '@/components/object-form'
 import { ObjectPage } from '@/components/object-page'
@@ -24,13 +25,7 @@ export default function SegmentPage() {
   return (
     <ObjectPage
       question={shown ? words.detailQuestion(shown.name) : words.question}
-      answer={
-        segment.error
-          ? text.network.unknownAnswer
-          : shown
-            ? words.detailAnswer(shown.cidr ?? '-', where(shown))
-            : text.common.loading
-      }
+      answer={answerOf(segment, text, (read) => words.detailAnswer(read.cidr ?? '-', where(read)))}
       deletion={deletionOf(allSegments, shown, {
         title: words.deleteTitle,
         consequence: words.deleteConsequence,

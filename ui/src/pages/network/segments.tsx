@@ -4,7 +4,7 @@ import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
 import { isSupported } from '@/api/operations'
 import { Link, useGo } from '@/session/link'
-import { Page } from '@/components/answer'
+import { answerOf, Page } from '@/components/answer'
 import { LinkButton } from '@/components/link-button'
 import { DataTable } from '@/components/data-table'
 import type { Column } from '@/components/table'
@@ -28,15 +28,9 @@ export default function Segments() {
           {words.new}
         </LinkButton>
       }
-      answer={
-        segments.error ? (
-          text.network.unknownAnswer
-        ) : segments.data ? (
-          <Sentence segments={segments.data.data} />
-        ) : (
-          text.common.loading
-        )
-      }
+      answer={answerOf(segments, text, (read) => (
+        <Sentence segments={read} />
+      ))}
     >
       <LoadedSection
         title={words.title}

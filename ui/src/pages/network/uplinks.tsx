@@ -53,7 +53,7 @@ export default function UplinksPage() {
       }
       answer={
         failed ? (
-          text.network.unknownAnswer
+          text.common.unreachable
         ) : manager.data && uplinks.data ? (
           <Sentence manager={manager.data.data} uplinks={uplinks.data.data} />
         ) : (

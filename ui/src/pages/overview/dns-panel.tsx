@@ -4,6 +4,7 @@ import { useMemo } from 'react'
 import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
 import { Link } from '@/session/link'
+import { Facts } from '@/components/facts'
 import { useCounters, useHistory } from '@/components/history'
 import { PauseBlocking } from '@/components/pause-blocking'
 import { LoadedSection, Skeleton } from '@/components/section'
@@ -43,23 +44,20 @@ export function DnsPanel() {
           <>
             {status.running ? null : <p className="med">{words.notRunning}</p>}
             <PauseBlocking blocking={status.blocking} />
-            <dl className="kv">
-              <div>
-                <dt>{words.today}</dt>
-                <dd>{formatNumber(status.queries_today)}</dd>
-              </div>
-              <div>
-                <dt>{words.blocked}</dt>
-                <dd>
-                  {formatNumber(status.blocked_today)}{' '}
-                  {blocked === null ? null : <span className="dim sm">{blocked} %</span>}
-                </dd>
-              </div>
-              <div>
-                <dt>{words.cached}</dt>
-                <dd>{cached === null ? '-' : `${cached} %`}</dd>
-              </div>
-            </dl>
+            <Facts
+              className="kv"
+              facts={[
+                [words.today, formatNumber(status.queries_today)],
+                [
+                  words.blocked,
+                  <span key="blocked">
+                    {formatNumber(status.blocked_today)}{' '}
+                    {blocked === null ? null : <span className="dim sm">{blocked} %</span>}
+                  </span>,
+                ],
+                [words.cached, cached === null ? null : `${cached} %`],
+              ]}
+            />
             <p className="sm dim">{words.upstreams(answering, status.upstreams.length)}</p>
             <Queries />
           </>

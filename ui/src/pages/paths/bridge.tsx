@@ -1,5 +1,6 @@
 // One bridge: whether it is up, its test, and its settings.
 
+import { answerOf } from '@/components/answer'
 import { useState } from 'react'
 import { call, client, type Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
@@ -36,7 +37,7 @@ export default function BridgePage() {
   return (
     <ObjectPage
       question={shown ? words.detailQuestion(shown.name) : words.question}
-      answer={bridge.error ? text.paths.unknownAnswer : shown ? words.is(named) : text.common.loading}
+      answer={answerOf(bridge, text, () => words.is(named))}
       actions={
         shown ? (
           <Button kind="primary" needs="operator" does={test}>

@@ -45,7 +45,7 @@ export default function Bridges() {
           {words.new}
         </LinkButton>
       }
-      answer={health.error ? text.paths.unknownAnswer : <Sentence health={health.data?.data} />}
+      answer={health.error ? text.common.unreachable : <Sentence health={health.data?.data} />}
     >
       <LoadedSection
         title={words.title}

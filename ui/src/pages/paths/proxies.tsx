@@ -38,7 +38,7 @@ export default function Proxies() {
       }
       answer={
         proxies.error ? (
-          text.paths.unknownAnswer
+          text.common.unreachable
         ) : (
           <Sentence proxies={proxies.data?.data} relay={relay.error ? undefined : relay.data?.data} />
         )

@@ -1,6 +1,7 @@
 // One proxy: whether it answers, and its settings.
 
 import type { Schemas } from '@/api/client'
+import { answerOf } from '@/components/answer'
 import { useTitle } from '@/session/crumb'
 import { Facts } from '@/components/facts'
 import { ObjectForm } from '@/components/object-form'
@@ -25,9 +26,7 @@ export default function ProxyPage() {
   return (
     <ObjectPage
       question={shown ? words.detailQuestion(shown.name) : words.question}
-      answer={
-        proxy.error ? text.paths.unknownAnswer : shown ? words.is(named(shown.status)) : text.common.loading
-      }
+      answer={answerOf(proxy, text, (read) => words.is(named(read.status)))}
       deletion={deletionOf(allProxies, shown, {
         title: words.deleteTitle,
         consequence: words.deleteConsequence,

@@ -25,7 +25,7 @@ export default function Splitting() {
   return (
     <Page
       question={words.question}
-      answer={status.error ? text.paths.unknownAnswer : <Sentence status={status.data?.data} />}
+      answer={status.error ? text.common.unreachable : <Sentence status={status.data?.data} />}
     >
       <LoadedSection
         title={words.pools}

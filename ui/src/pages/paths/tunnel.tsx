@@ -1,6 +1,7 @@
 // One tunnel: whether it is up, its facts, peers, traffic, and what uses it.
 
 import type { Schemas } from '@/api/client'
+import { answerOf } from '@/components/answer'
 import { useGet } from '@/api/query'
 import { useTitle } from '@/session/crumb'
 import { Link } from '@/session/link'
@@ -41,15 +42,9 @@ export default function TunnelPage() {
   return (
     <ObjectPage
       question={shown ? detail.question(shown.name) : text.paths.question}
-      answer={
-        tunnel.error ? (
-          text.paths.unknownAnswer
-        ) : shown ? (
-          <Sentence tunnel={shown} using={using} />
-        ) : (
-          text.common.loading
-        )
-      }
+      answer={answerOf(tunnel, text, (read) => (
+        <Sentence tunnel={read} using={using} />
+      ))}
       actions={
         shown ? (
           <>

@@ -107,7 +107,7 @@ interface SentenceProps {
 function Sentence({ tunnels, failed, egress }: SentenceProps) {
   const text = useText()
   const answer = text.paths.answer
-  if (failed) return <>{text.paths.unknownAnswer}</>
+  if (failed) return <>{text.common.unreachable}</>
   if (!tunnels) return <>{text.common.loading}</>
   if (tunnels.length === 0) return <>{answer.none}</>
   const up = tunnels.filter((tunnel) => stateOf(tunnel).usable)

@@ -2,7 +2,7 @@
 
 import type { Schemas } from '@/api/client'
 import { Link, useGo } from '@/session/link'
-import { Page } from '@/components/answer'
+import { answerOf, Page } from '@/components/answer'
 import { LinkButton } from '@/components/link-button'
 import { DataTable } from '@/components/data-table'
 import type { Column } from '@/components/table'
@@ -20,7 +20,6 @@ export default function Classes() {
   const text = useText()
   const go = useGo()
   const query = useClasses()
-  const list = query.data?.data
   const columns = useColumns()
   return (
     <Page
@@ -30,16 +29,10 @@ export default function Classes() {
           {text.policies.newClass}
         </LinkButton>
       }
-      answer={
-        list
-          ? text.policies.classAnswer(
-              list.length,
-              list.filter((each) => each.fail_policy_floor !== 'fail-open').length,
-            )
-          : query.error
-            ? text.common.unreachable
-            : text.common.loading
-      }
+      answer={answerOf(query, text, (list) => {
+        const strict = list.filter((each) => each.fail_policy_floor !== 'fail-open')
+        return text.policies.classAnswer(list.length, strict.length)
+      })}
     >
       <LoadedSection title={text.policies.classes} hint={text.policies.classesHint} query={query}>
         {(rows) => (

@@ -5,7 +5,7 @@ import { useGet } from '@/api/query'
 import { Link } from '@/session/link'
 import { useSearchParams } from '@/session/search-params'
 import { say } from '@/session/toasts'
-import { Page } from '@/components/answer'
+import { answerOf, Page } from '@/components/answer'
 import { Button } from '@/components/button'
 import { Icon } from '@/components/icons'
 import { LoadedSection, Empty, Section } from '@/components/section'
@@ -44,13 +44,9 @@ export default function Exceptions() {
           {text.policies.newException}
         </Button>
       }
-      answer={
-        query.data
-          ? text.policies.exceptionAnswer(active.length, active.filter(letsOut).length)
-          : query.error
-            ? text.common.unreachable
-            : text.common.loading
-      }
+      answer={answerOf(query, text, () =>
+        text.policies.exceptionAnswer(active.length, active.filter(letsOut).length),
+      )}
     >
       {open ? (
         <Section title={text.policies.composer} hint={text.policies.exceptionsHint}>

@@ -1,8 +1,9 @@
 // Using a preset: what it leaves open, what would be made, and making it.
 
-import { useState, type ReactNode } from 'react'
+import { useState } from 'react'
 import { call, client } from '@/api/client'
 import { useGo } from '@/session/link'
+import { Facts } from '@/components/facts'
 import { Button } from '@/components/button'
 import { Dialog } from '@/components/dialog'
 import { useDraft, same, type Draft } from '@/components/draft'
@@ -151,20 +152,17 @@ function Make({ preset, use, onClose, onMade }: MakeProps) {
   )
   return (
     <div className="form">
-      <dl className="facts">
-        {kind === 'policy' ? (
-          <>
-            <Fact label={text.policies.priority}>{use.priority}</Fact>
-            <Fact label={text.policies.sectionWho}>{sourceWords(shown, names, text)}</Fact>
-          </>
-        ) : null}
-        <Fact label={text.policies.columns.hops}>
-          {use.hops.length > 0 ? use.hops.map((hop) => hop.target).join(', ') : text.policies.noHops[fail]}
-        </Fact>
-        <Fact label={text.policies.failLabel}>
-          {text.policies.failWords[fail]}: {text.policies.failSentences[fail]}
-        </Fact>
-      </dl>
+      <Facts
+        facts={[
+          kind === 'policy' && [text.policies.priority, use.priority],
+          kind === 'policy' && [text.policies.sectionWho, sourceWords(shown, names, text)],
+          [
+            text.policies.columns.hops,
+            use.hops.map((hop) => hop.target).join(', ') || text.policies.noHops[fail],
+          ],
+          [text.policies.failLabel, `${text.policies.failWords[fail]}: ${text.policies.failSentences[fail]}`],
+        ]}
+      />
       <p className="mid">{words.confirmMeans[kind]}</p>
       <Failure error={make.error} />
       <div className="btns">
@@ -175,15 +173,6 @@ function Make({ preset, use, onClose, onMade }: MakeProps) {
           {text.common.cancel}
         </Button>
       </div>
-    </div>
-  )
-}
-
-function Fact({ label, children }: { label: string; children: ReactNode }) {
-  return (
-    <div className="facts__row">
-      <dt>{label}</dt>
-      <dd>{children}</dd>
     </div>
   )
 }

@@ -2,7 +2,7 @@
 
 import { useGet } from '@/api/query'
 import { Link } from '@/session/link'
-import { Page } from '@/components/answer'
+import { answerOf, Page } from '@/components/answer'
 import { LinkButton } from '@/components/link-button'
 import { DataTable } from '@/components/data-table'
 import type { Column } from '@/components/table'
@@ -22,7 +22,6 @@ export default function Presets() {
   const text = useText()
   const words = text.presets
   const query = usePresets()
-  const list = query.data?.data
   const columns = useColumns()
   return (
     <Page
@@ -32,13 +31,9 @@ export default function Presets() {
           {words.new}
         </LinkButton>
       }
-      answer={
-        list
-          ? words.answer(list.length, list.filter((preset) => !preset.builtin).length)
-          : query.error
-            ? text.common.unreachable
-            : text.common.loading
-      }
+      answer={answerOf(query, text, (list) =>
+        words.answer(list.length, list.filter((preset) => !preset.builtin).length),
+      )}
     >
       <LoadedSection
         title={words.label}

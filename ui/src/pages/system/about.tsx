@@ -4,6 +4,7 @@ import { useState, type ReactNode } from 'react'
 import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
 import { openWizard } from '@/session/first-run'
+import { Facts, type Fact } from '@/components/facts'
 import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
 import { Icon, type IconName } from '@/components/icons'
@@ -169,38 +170,24 @@ interface HostProps {
 function Host({ host, status }: HostProps) {
   const text = useText()
   const t = text.system.about
-  const facts: [string, ReactNode][] = [
+  const facts: Fact[] = [
     [t.os, host.os],
     [t.kernel, `${host.kernel}, ${host.arch}`],
     [t.cpu, `${host.cpu.model}, ${t.cores(host.cpu.cores)}`],
     [t.load, host.cpu.load.map((load) => formatNumber(load, 2)).join(', ') || '-'],
     [t.memory, t.of(formatBytes(host.memory.used), formatBytes(host.memory.total))],
-    ...host.disks.map((disk): [string, ReactNode] => [
+    ...host.disks.map((disk): Fact => [
       t.disk(disk.mount),
       t.of(formatBytes(disk.used), formatBytes(disk.size)),
     ]),
     [t.temperature, host.cpu_temp === null ? text.common.noData : `${formatNumber(host.cpu_temp, 1)} °C`],
     [t.bpf, [...new Set([host.ebpf.mode, ...host.ebpf.features])].join(', ')],
-    [t.dataplane, status?.dataplane ?? '-'],
-    [t.mode, status?.mode ?? '-'],
+    [t.dataplane, status?.dataplane],
+    [t.mode, status?.mode],
     [t.revision, status ? formatNumber(status.revision) : '-'],
-    [
-      t.node,
-      <span key="node" className="mono">
-        {status?.node_id ?? '-'}
-      </span>,
-    ],
+    [t.node, status?.node_id, 'mono'],
   ]
-  return (
-    <dl className="facts">
-      {facts.map(([name, value]) => (
-        <div key={name} className="facts__row">
-          <dt>{name}</dt>
-          <dd>{value}</dd>
-        </div>
-      ))}
-    </dl>
-  )
+  return <Facts facts={facts} />
 }
 
 function Nics({ nics }: { nics: Schemas['Nic'][] }) {

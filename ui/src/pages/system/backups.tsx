@@ -2,6 +2,7 @@
 
 import { call, client, type Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
+import { Facts } from '@/components/facts'
 import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
 import { LoadedSection, Empty } from '@/components/section'
@@ -82,37 +83,36 @@ function Sentence({ status }: { status: Schemas['BackupStatus'] }) {
   )
 }
 
+function Reachable({ target: { reachable } }: { target: Schemas['BackupStatus']['target'] }) {
+  const text = useText()
+  const t = text.system.backups
+  if (reachable === null) return <StateWord state="unknown">{t.unknown}</StateWord>
+  return (
+    <StateWord state={reachable ? 'ok' : 'down'}>{reachable ? text.common.yes : t.unreachable}</StateWord>
+  )
+}
+
 function Target({ status }: { status: Schemas['BackupStatus'] }) {
   const text = useText()
   const t = text.system.backups
   const { target } = status
   const running = useAge(status.running_since)
   return (
-    <dl className="facts">
-      <dt>{t.type}</dt>
-      <dd>{t.types[target.type] ?? target.type}</dd>
-      <dt>{t.location}</dt>
-      <dd className="mono">{target.location || '-'}</dd>
-      <dt>{t.reachable}</dt>
-      <dd>
-        {target.reachable === null ? <StateWord state="unknown">{t.unknown}</StateWord> : null}
-        {target.reachable === true ? <StateWord state="ok">{text.common.yes}</StateWord> : null}
-        {target.reachable === false ? <StateWord state="down">{t.unreachable}</StateWord> : null}{' '}
-        {target.error ? <span>{target.error}</span> : null}
-      </dd>
-      <dt>{t.checked}</dt>
-      <dd>
-        <Age time={target.checked_at} />
-      </dd>
-      <dt>{t.stored}</dt>
-      <dd>{target.backups ?? text.common.noData}</dd>
-      {status.running_since ? (
-        <>
-          <dt>{t.result}</dt>
-          <dd>{t.running(running)}</dd>
-        </>
-      ) : null}
-    </dl>
+    <Facts
+      facts={[
+        [t.type, t.types[target.type] ?? target.type],
+        [t.location, target.location, 'mono'],
+        [
+          t.reachable,
+          <span key="reachable">
+            <Reachable target={target} /> {target.error}
+          </span>,
+        ],
+        [t.checked, <Age key="checked" time={target.checked_at} />],
+        [t.stored, target.backups ?? text.common.noData],
+        status.running_since !== null && [t.result, t.running(running)],
+      ]}
+    />
   )
 }
 

@@ -2,6 +2,7 @@
 
 import { useState } from 'react'
 import { call, client, type Schemas } from '@/api/client'
+import { Facts } from '@/components/facts'
 import { Confirm } from '@/components/confirm'
 import { useDraft } from '@/components/draft'
 import { FieldList } from '@/components/form-fields'
@@ -37,7 +38,7 @@ export function Deadman({ status }: { status: Status }) {
   )
   return (
     <>
-      <Facts status={status} />
+      <DeadmanFacts status={status} />
       <ActionForm
         className="form form--2"
         of={save}
@@ -77,26 +78,25 @@ export function Deadman({ status }: { status: Status }) {
   )
 }
 
-function Facts({ status }: { status: Status }) {
+function DeadmanFacts({ status }: { status: Status }) {
   const t = useText().system.security
   return (
     <>
-      <dl className="facts">
-        <dt>{t.deadman}</dt>
-        <dd>
-          <StateWord state={status.enabled ? 'ok' : 'idle'}>{status.enabled ? t.armed : t.off}</StateWord>
-        </dd>
-        {status.enabled ? (
-          <>
-            <dt>{t.lastCheckin}</dt>
-            <dd>
-              <Age time={status.last_checkin} />
-            </dd>
-            <dt>{t.deadline}</dt>
-            <dd>{status.deadline ? formatTime(status.deadline, 'long') : t.noDeadline}</dd>
-          </>
-        ) : null}
-      </dl>
+      <Facts
+        facts={[
+          [
+            t.deadman,
+            <StateWord key="state" state={status.enabled ? 'ok' : 'idle'}>
+              {status.enabled ? t.armed : t.off}
+            </StateWord>,
+          ],
+          status.enabled && [t.lastCheckin, <Age key="checkin" time={status.last_checkin} />],
+          status.enabled && [
+            t.deadline,
+            status.deadline ? formatTime(status.deadline, 'long') : t.noDeadline,
+          ],
+        ]}
+      />
       {status.enabled && !status.clock_synced ? <p className="mid">{t.noClock}</p> : null}
       {status.warned_percent === null ? null : <p className="mid">{t.warned(status.warned_percent)}</p>}
     </>

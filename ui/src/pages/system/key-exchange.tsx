@@ -3,6 +3,7 @@
 import { call, client, type Schemas } from '@/api/client'
 import { useCaller } from '@/session/caller'
 import { mayDo } from '@/session/roles'
+import { Facts } from '@/components/facts'
 import { Select } from '@/components/fields'
 import { StateWord } from '@/components/state'
 import { Table } from '@/components/table'
@@ -32,17 +33,18 @@ export function KeyExchange({ status }: { status: Schemas['PqCrypto'] }) {
           onChange={(mode) => set.run(mode)}
         />
       </div>
-      <dl className="facts">
-        <dt>{t.offered}</dt>
-        <dd className="mono">{status.curves.join(', ')}</dd>
-        <dt>{t.inbound}</dt>
-        <dd>
-          {inbound.length === 0
-            ? t.noInbound
-            : inbound.map(([group, count]) => `${group} ${formatNumber(count)}`).join(', ')}
-          {status.inbound.refused > 0 ? ` ${t.refused(status.inbound.refused)}` : null}
-        </dd>
-      </dl>
+      <Facts
+        facts={[
+          [t.offered, status.curves.join(', '), 'mono'],
+          [
+            t.inbound,
+            [
+              inbound.map(([group, count]) => `${group} ${formatNumber(count)}`).join(', ') || t.noInbound,
+              status.inbound.refused > 0 ? t.refused(status.inbound.refused) : '',
+            ].join(' '),
+          ],
+        ]}
+      />
       {status.clients.length > 0 ? (
         <Table
           label={t.clients}

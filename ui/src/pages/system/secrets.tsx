@@ -2,11 +2,12 @@
 
 import { useState } from 'react'
 import { call, client, type Schemas } from '@/api/client'
+import { Facts } from '@/components/facts'
 import { Button } from '@/components/button'
 import { Confirm } from '@/components/confirm'
 import { TextField } from '@/components/fields'
 import { PasswordField } from '@/components/password-field'
-import { StateWord } from '@/components/state'
+import { StateWord, type State } from '@/components/state'
 import { useFormAction } from '@/components/action'
 import { ActionForm } from '@/components/action-form'
 import { useText } from '@/text'
@@ -25,7 +26,7 @@ export function Secrets({ status }: { status: Status }) {
   )
   return (
     <>
-      <Facts status={status} />
+      <SecretFacts status={status} />
       {status.locked ? (
         <p>
           <StateWord state="degraded">{t.locked}</StateWord>
@@ -47,33 +48,19 @@ export function Secrets({ status }: { status: Status }) {
   )
 }
 
-function Facts({ status }: { status: Status }) {
+function SecretFacts({ status }: { status: Status }) {
   const t = useText().system.security
+  const { total_secrets: total, encrypted_count: encrypted, unreadable_count: unreadable } = status
+  const counted = (state: State, count: number) => <StateWord state={state}>{count}</StateWord>
   return (
-    <dl className="facts">
-      <dt>{t.stored}</dt>
-      <dd>{status.total_secrets}</dd>
-      <dt>{t.encrypted}</dt>
-      <dd>
-        {status.total_secrets === 0 ? (
-          '-'
-        ) : (
-          <StateWord state={status.encrypted_count === status.total_secrets ? 'ok' : 'degraded'}>
-            {status.encrypted_count}
-          </StateWord>
-        )}
-      </dd>
-      <dt>{t.unreadable}</dt>
-      <dd>
-        {status.unreadable_count === 0 ? (
-          0
-        ) : (
-          <StateWord state="degraded">{status.unreadable_count}</StateWord>
-        )}
-      </dd>
-      <dt>{t.source}</dt>
-      <dd>{t.sources[status.passphrase]}</dd>
-    </dl>
+    <Facts
+      facts={[
+        [t.stored, total],
+        [t.encrypted, total === 0 ? null : counted(encrypted === total ? 'ok' : 'degraded', encrypted)],
+        [t.unreadable, unreadable === 0 ? 0 : counted('degraded', unreadable)],
+        [t.source, t.sources[status.passphrase]],
+      ]}
+    />
   )
 }
 

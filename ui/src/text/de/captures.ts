@@ -5,7 +5,6 @@ export const captures: Text['captures'] = {
   capture: 'Mitschneiden',
   question: 'Was sagen die Pakete?',
   questionOf: (place) => `Was sagen die Pakete: ${place}?`,
-  unknown: 'Nicht bekannt: Das Gateway beantwortet das nicht.',
   sentence: (running, kept) => {
     const now =
       running === 0

@@ -109,7 +109,6 @@ export const hosts: Text['hosts'] = {
   unhide: 'Wieder in der Übersicht zeigen',
   forget: 'Vergessen',
   actionsFor: (name) => `Aktionen für ${name}`,
-  adoptFor: (name) => `${name} als Gerät hinzufügen`,
   dialog: {
     adopt: (name) => `${name} als Gerät hinzufügen`,
     quarantine: (name) => `${name} in Quarantäne nehmen`,

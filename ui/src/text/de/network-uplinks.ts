@@ -117,7 +117,6 @@ export const networkUplinks: Text['network']['uplinks'] = {
   captiveCheck: 'Jetzt prüfen',
   captiveNone: 'In diesem Tab noch nicht geprüft.',
   captiveStates: { online: 'kein Portal', captive: 'ein Portal antwortet', offline: 'nichts antwortet' },
-  portal: 'Adresse des Portals',
   captiveColumns: { uplink: 'Uplink', state: 'Ergebnis', targets: 'Ziele', portal: 'Portal' },
   editor: {
     title: 'Uplinks',

@@ -12,7 +12,6 @@ export const network: Text['network'] = {
     segments: 'Segmente',
     ipv6: 'IPv6',
   },
-  unknownAnswer: 'Der Zustand des Netzes ist nicht bekannt: Das Gateway antwortet nicht.',
 
   uplinks: networkUplinks,
 
@@ -130,7 +129,6 @@ export const network: Text['network'] = {
     states: { active: 'aktiv', expired: 'abgelaufen', declined: 'abgelehnt', released: 'freigegeben' },
     reserve: 'Diese Adresse reservieren',
     isReserved: 'reserviert',
-    notReserved: 'nein',
     onlyActive: 'Nur aktive',
     reservationsTitle: 'Reservierungen',
     reservationsEmpty: 'Eine Reservierung gibt einem Host jedes Mal dieselbe Adresse.',

@@ -8,7 +8,6 @@ export const paths: Text['paths'] = {
   label: 'Wege',
   question: 'Steht der Tunnel wirklich?',
   tabs: { tunnels: 'Tunnel', bridges: 'Brücken', proxies: 'Proxys', splitting: 'Aufteilung' },
-  unknownAnswer: 'Der Zustand der Wege ist nicht bekannt: Das Gateway antwortet nicht.',
   states: {
     up: 'aktiv',
     unhealthy: 'aktiv, Prüfung schlägt fehl',
@@ -145,7 +144,6 @@ export const paths: Text['paths'] = {
     configHint: 'Schlüssel sind verdeckt',
     showConfig: 'Datei zeigen',
     hideConfig: 'Datei verbergen',
-    references: 'Verweise',
     unreferenced: 'Nichts verweist auf diesen Tunnel.',
     edit: 'Tunnel bearbeiten',
     deleteTitle: (name) => `${name} löschen`,
@@ -154,7 +152,6 @@ export const paths: Text['paths'] = {
     replaceByHint: 'Richtlinien, Profile und Ketten bekommen den anderen Tunnel, bevor dieser gelöscht wird.',
     replacedBy: (name) => `benutzt danach ${name}.`,
     deleteConsequence: 'Der Tunnel wird getrennt, seine Schlüssel werden gelöscht.',
-    notFound: 'Diesen Tunnel gibt es nicht.',
   },
   form: {
     newTitle: 'Neuer WireGuard-Tunnel',

@@ -54,8 +54,6 @@ export const alerts = {
   count: 'Times',
   older: 'Older',
   newest: 'Newest',
-  rules: 'Rules',
-  rulesHint: 'What raises an alert.',
   lastFired: 'Fired last',
   never: 'not in 30 days',
   stays: 'It stays until a person resolves it.',

@@ -7,7 +7,6 @@ export const captures = {
   capture: 'Capture',
   question: 'What do the packets say?',
   questionOf: (place: string) => `What do the packets at ${place} say?`,
-  unknown: 'Not known: the gateway does not answer this.',
   sentence: (running: number, kept: number) => {
     const now =
       running === 0 ? 'No capture runs' : running === 1 ? '1 capture runs' : `${running} captures run`

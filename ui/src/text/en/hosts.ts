@@ -114,7 +114,6 @@ export const hosts = {
   unhide: 'Show in the overview again',
   forget: 'Forget',
   actionsFor: (name: string) => `Actions for ${name}`,
-  adoptFor: (name: string) => `Add ${name} as device`,
   dialog: {
     adopt: (name: string) => `Add ${name} as a device`,
     quarantine: (name: string) => `Put ${name} in quarantine`,

@@ -126,7 +126,6 @@ export const networkUplinks = {
     string,
     string
   >,
-  portal: 'Address of the portal',
   captiveColumns: { uplink: 'Uplink', state: 'Result', targets: 'Targets', portal: 'Portal' },
   editor: {
     title: 'Uplinks',

@@ -13,7 +13,6 @@ export const network = {
     segments: 'Segments',
     ipv6: 'IPv6',
   },
-  unknownAnswer: 'The state of the network is not known: the gateway does not answer.',
 
   uplinks: networkUplinks,
 
@@ -151,7 +150,6 @@ export const network = {
     >,
     reserve: 'Reserve this address',
     isReserved: 'reserved',
-    notReserved: 'no',
     onlyActive: 'Active only',
     reservationsTitle: 'Reservations',
     reservationsEmpty: 'A reservation gives a host the same address each time.',

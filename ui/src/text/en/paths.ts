@@ -9,7 +9,6 @@ export const paths = {
   label: 'Paths',
   question: 'Is the tunnel actually up?',
   tabs: { tunnels: 'Tunnels', bridges: 'Bridges', proxies: 'Proxies', splitting: 'Splitting' },
-  unknownAnswer: 'The state of the paths is not known: the gateway does not answer.',
   states: {
     up: 'up',
     unhealthy: 'up, health check fails',
@@ -149,7 +148,6 @@ export const paths = {
     configHint: 'keys are masked',
     showConfig: 'Show the file',
     hideConfig: 'Hide the file',
-    references: 'References',
     unreferenced: 'Nothing refers to this tunnel.',
     edit: 'Edit the tunnel',
     deleteTitle: (name: string) => `Delete ${name}`,
@@ -158,7 +156,6 @@ export const paths = {
     replaceByNone: 'nothing',
     replaceByHint: 'Policies, profiles and chains get the other tunnel before this one is deleted.',
     replacedBy: (name: string) => `uses ${name} from then on.`,
-    notFound: 'There is no such tunnel.',
   },
   form: {
     newTitle: 'New WireGuard tunnel',

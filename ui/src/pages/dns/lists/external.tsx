@@ -4,6 +4,7 @@ import { useState } from 'react'
 import { call, client, type Schemas } from '@/api/client'
 import { useChange, useGet } from '@/api/query'
 import { sayError } from '@/session/toasts'
+import { Facts } from '@/components/facts'
 import { Button } from '@/components/button'
 import { TextField } from '@/components/fields'
 import { Loaded, Section } from '@/components/section'
@@ -45,43 +46,42 @@ export function ExternalFilter() {
       }
     >
       <Loaded query={query}>
-        {(data) => (data.configured ? <Facts status={data} /> : <p className="mid">{external.none}</p>)}
+        {(data) => (data.configured ? <FilterFacts status={data} /> : <p className="mid">{external.none}</p>)}
       </Loaded>
       {editing ? <ConfigForm onDone={() => setEditing(false)} /> : null}
     </Section>
   )
 }
 
-function Facts({ status: data }: { status: Schemas['ExtFilterStatus'] }) {
+function FilterFacts({ status: data }: { status: Schemas['ExtFilterStatus'] }) {
   const text = useText()
   const { external } = text.dns.lists
   const yes = (value: boolean | null) => (value === null ? '-' : value ? text.common.yes : text.common.no)
   return (
     <>
-      <dl className="kv">
-        <Fact label={external.enabled}>
-          <StateWord state={!data.enabled ? 'idle' : data.reachable ? 'ok' : 'down'}>
-            {!data.enabled ? external.states.off : data.reachable ? external.states.on : external.states.down}
-          </StateWord>
-        </Fact>
-        <Fact label={external.url}>{data.url ?? '-'}</Fact>
-        <Fact label={external.version}>{data.version ?? '-'}</Fact>
-        <Fact label={external.reachable}>{yes(data.reachable)}</Fact>
-        <Fact label={external.blocking}>{yes(data.blocking)}</Fact>
-        <Fact label={external.queries}>{numberOf(data.queries_today)}</Fact>
-        <Fact label={external.blocked}>{numberOf(data.blocked_today)}</Fact>
-      </dl>
+      <Facts
+        className="kv"
+        facts={[
+          [
+            external.enabled,
+            <StateWord key="state" state={!data.enabled ? 'idle' : data.reachable ? 'ok' : 'down'}>
+              {!data.enabled
+                ? external.states.off
+                : data.reachable
+                  ? external.states.on
+                  : external.states.down}
+            </StateWord>,
+          ],
+          [external.url, data.url],
+          [external.version, data.version],
+          [external.reachable, yes(data.reachable)],
+          [external.blocking, yes(data.blocking)],
+          [external.queries, numberOf(data.queries_today)],
+          [external.blocked, numberOf(data.blocked_today)],
+        ]}
+      />
       {data.error ? <p className="mid">{data.error}</p> : null}
     </>
-  )
-}
-
-function Fact({ label, children }: { label: string; children: React.ReactNode }) {
-  return (
-    <div>
-      <dt>{label}</dt>
-      <dd>{children}</dd>
-    </div>
   )
 }
 

@@ -6,6 +6,7 @@ import { useGet } from '@/api/query'
 import { useMutation } from '@tanstack/react-query'
 import { Link } from '@/session/link'
 import { useSearchParams } from '@/session/search-params'
+import { Facts } from '@/components/facts'
 import { Button } from '@/components/button'
 import { TextField } from '@/components/fields'
 import { PickOne } from '@/components/picker'
@@ -73,14 +74,19 @@ export function NameTest() {
 function Result({ result }: { result: Schemas['Evaluation'] }) {
   const { test } = useText().dns.lists
   return (
-    <dl className="facts dns-facts" role="status">
-      <dt>{test.dns}</dt>
-      <dd className="strong">{result.effective.dns}</dd>
-      <dt>{test.traffic}</dt>
-      <dd>
-        <StateWord state={STATES[result.decision] ?? 'unknown'}>{result.decision}</StateWord>{' '}
-        <Link to={`/devices/${result.device.id ?? ''}`}>{result.sentence}</Link>
-      </dd>
-    </dl>
+    <Facts
+      className="facts dns-facts"
+      isAnswer
+      facts={[
+        [test.dns, result.effective.dns, 'strong'],
+        [
+          test.traffic,
+          <span key="traffic">
+            <StateWord state={STATES[result.decision] ?? 'unknown'}>{result.decision}</StateWord>{' '}
+            <Link to={`/devices/${result.device.id ?? ''}`}>{result.sentence}</Link>
+          </span>,
+        ],
+      ]}
+    />
   )
 }

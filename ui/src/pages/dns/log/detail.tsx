@@ -4,6 +4,7 @@ import { useState } from 'react'
 import { call, client } from '@/api/client'
 import { Link } from '@/session/link'
 import type { Search } from '@/session/search-params'
+import { Facts } from '@/components/facts'
 import { Button } from '@/components/button'
 import { TextField } from '@/components/fields'
 import { useFirstField } from '@/components/first-field'
@@ -58,7 +59,7 @@ export function Detail({ entry, filterBy }: Props) {
         <Actions label={log.actionsFor(entry.question.name)} actions={actions.slice(3)} />
       </div>
       {direct && device ? <DirectForm entry={entry} device={device} onDone={() => setDirect(false)} /> : null}
-      <Facts entry={entry} />
+      <EntryFacts entry={entry} />
       <div>
         <p className="dim sm">{log.facts.answers(entry.answers.length)}</p>
         <ul className="mono sm log__answers">
@@ -74,26 +75,27 @@ export function Detail({ entry, filterBy }: Props) {
   )
 }
 
-function Facts({ entry }: { entry: Entry }) {
+function EntryFacts({ entry }: { entry: Entry }) {
   const { log } = useText().dns
   const { facts } = log
   return (
-    <dl className="kv">
-      <Fact label={facts.rule} value={entry.rule} mono />
-      <Fact label={facts.list} value={entry.list?.name ?? entry.list_id} />
-      {entry.through ? <Fact label={facts.through} value={entry.through} mono /> : null}
-      <Fact label={facts.upstream} value={entry.upstream} mono />
-      <Fact label={facts.egress} value={entry.egress === 'auto' ? log.defaultRoute : entry.egress} />
-      <Fact label={facts.rcode} value={entry.rcode} mono />
-      <Fact label={facts.ede} value={entry.ede ? edeWords(entry.ede) : null} />
-      {entry.dnssec === null ? null : (
-        <Fact label={facts.dnssec} value={entry.dnssec ? log.validated : log.notValidated} />
-      )}
-      <Fact label={facts.proto} value={log.protocols[entry.proto]} />
-      <Fact label={facts.took} value={tookOf(entry.elapsed_ms)} />
-      <Fact label={facts.time} value={formatTime(entry.time, 'long')} />
-      <Fact label={facts.id} value={String(entry.id)} mono />
-    </dl>
+    <Facts
+      className="kv"
+      facts={[
+        [facts.rule, entry.rule, 'mono'],
+        [facts.list, entry.list?.name ?? entry.list_id],
+        entry.through !== null && [facts.through, entry.through, 'mono'],
+        [facts.upstream, entry.upstream, 'mono'],
+        [facts.egress, entry.egress === 'auto' ? log.defaultRoute : entry.egress],
+        [facts.rcode, entry.rcode, 'mono'],
+        [facts.ede, entry.ede ? edeWords(entry.ede) : null],
+        entry.dnssec !== null && [facts.dnssec, entry.dnssec ? log.validated : log.notValidated],
+        [facts.proto, log.protocols[entry.proto]],
+        [facts.took, tookOf(entry.elapsed_ms)],
+        [facts.time, formatTime(entry.time, 'long')],
+        [facts.id, String(entry.id), 'mono'],
+      ]}
+    />
   )
 }
 
@@ -117,15 +119,6 @@ function Narrow({ entry, filterBy }: Props) {
           {word}
         </button>
       ))}
-    </div>
-  )
-}
-
-function Fact({ label, value, mono }: { label: string; value: string | null; mono?: boolean }) {
-  return (
-    <div>
-      <dt>{label}</dt>
-      <dd className={mono ? 'mono' : undefined}>{value === null || value === '' ? '-' : value}</dd>
     </div>
   )
 }

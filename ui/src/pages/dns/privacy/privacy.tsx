@@ -1,7 +1,7 @@
 // Privacy: what leaks by name or by protocol, what is blocked, and the check that proves it.
 
-import type { ReactNode } from 'react'
 import { useGet } from '@/api/query'
+import { Facts } from '@/components/facts'
 import { Page } from '@/components/answer'
 import { LoadedSection } from '@/components/section'
 import { StateWord } from '@/components/state'
@@ -64,31 +64,20 @@ function Coverage() {
   return (
     <LoadedSection title={coverage.title} hint={coverage.hint} query={query}>
       {(status) => (
-        <dl className="kv">
-          <Fact label={coverage.protected}>
-            {coverage.ofAll(status.coverage.protected, status.coverage.devices_total)}
-          </Fact>
-          <Fact label={coverage.exempt}>
-            {coverage.ofAll(status.coverage.exempt, status.coverage.devices_total)}
-          </Fact>
-          <Fact label={coverage.risk}>{coverage.risks[status.risk]}</Fact>
-          <Fact label={coverage.lists}>
-            {coverage.listsValue(status.lists.doh_ips, status.lists.doh_domains)}
-          </Fact>
-          <Fact label={coverage.updated}>
-            {status.lists.updated ? <Age time={status.lists.updated} /> : coverage.builtin}
-          </Fact>
-        </dl>
+        <Facts
+          className="kv"
+          facts={[
+            [coverage.protected, coverage.ofAll(status.coverage.protected, status.coverage.devices_total)],
+            [coverage.exempt, coverage.ofAll(status.coverage.exempt, status.coverage.devices_total)],
+            [coverage.risk, coverage.risks[status.risk]],
+            [coverage.lists, coverage.listsValue(status.lists.doh_ips, status.lists.doh_domains)],
+            [
+              coverage.updated,
+              status.lists.updated ? <Age key="updated" time={status.lists.updated} /> : coverage.builtin,
+            ],
+          ]}
+        />
       )}
     </LoadedSection>
-  )
-}
-
-function Fact({ label, children }: { label: string; children: ReactNode }) {
-  return (
-    <div>
-      <dt>{label}</dt>
-      <dd>{children}</dd>
-    </div>
   )
 }

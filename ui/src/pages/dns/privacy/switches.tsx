@@ -6,6 +6,7 @@ import { useChange, useGet } from '@/api/query'
 import { Link } from '@/session/link'
 import { useSearchParams } from '@/session/search-params'
 import { say, sayError } from '@/session/toasts'
+import { Facts } from '@/components/facts'
 import { PickOne } from '@/components/picker'
 import { Loaded, Section } from '@/components/section'
 import { Segmented } from '@/components/segmented'
@@ -189,19 +190,14 @@ function Others({ own }: { own: Blocks }) {
   const { switches } = text.dns.privacy
   const word = (on: boolean) => (on ? switches.blocked : switches.notBlocked)
   return (
-    <dl className="kv" aria-label={switches.others}>
-      <div>
-        <dt>{switches.blockDot}</dt>
-        <dd>{word(own.block_dot)}</dd>
-      </div>
-      <div>
-        <dt>{switches.blockQuic}</dt>
-        <dd>{word(own.block_quic)}</dd>
-      </div>
-      <div>
-        <dt>{switches.forceNtp}</dt>
-        <dd>{own.force_ntp ? text.common.yes : text.common.no}</dd>
-      </div>
-    </dl>
+    <Facts
+      className="kv"
+      label={switches.others}
+      facts={[
+        [switches.blockDot, word(own.block_dot)],
+        [switches.blockQuic, word(own.block_quic)],
+        [switches.forceNtp, own.force_ntp ? text.common.yes : text.common.no],
+      ]}
+    />
   )
 }

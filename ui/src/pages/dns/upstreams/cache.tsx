@@ -4,6 +4,7 @@ import { useState } from 'react'
 import { call, client } from '@/api/client'
 import { useGet } from '@/api/query'
 import { useSearchParams } from '@/session/search-params'
+import { Facts } from '@/components/facts'
 import { Button } from '@/components/button'
 import { Confirm } from '@/components/confirm'
 import { DataTable } from '@/components/data-table'
@@ -95,16 +96,16 @@ function Figures() {
       {({ cache: figures }) => {
         const looked = figures.hits + figures.misses
         return (
-          <dl className="kv">
-            <Fact label={cache.entries} value={formatNumber(figures.entries)} />
-            <Fact label={cache.size} value={formatBytes(figures.size)} />
-            <Fact label={cache.hits} value={formatNumber(figures.hits)} />
-            <Fact label={cache.misses} value={formatNumber(figures.misses)} />
-            <Fact
-              label={cache.ratio}
-              value={looked === 0 ? '-' : `${formatNumber((figures.hits / looked) * 100, 1)} %`}
-            />
-          </dl>
+          <Facts
+            className="kv"
+            facts={[
+              [cache.entries, formatNumber(figures.entries)],
+              [cache.size, formatBytes(figures.size)],
+              [cache.hits, formatNumber(figures.hits)],
+              [cache.misses, formatNumber(figures.misses)],
+              [cache.ratio, looked === 0 ? null : `${formatNumber((figures.hits / looked) * 100, 1)} %`],
+            ]}
+          />
         )
       }}
     </Loaded>
@@ -163,14 +164,5 @@ function Entries({ pattern }: { pattern: string }) {
         </>
       )}
     </Loaded>
-  )
-}
-
-function Fact({ label, value }: { label: string; value: string }) {
-  return (
-    <div>
-      <dt>{label}</dt>
-      <dd>{value}</dd>
-    </div>
   )
 }

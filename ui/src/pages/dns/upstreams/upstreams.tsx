@@ -1,8 +1,8 @@
 // Upstreams: whether names are resolved, how fast and by whom; the cache; the settings of the resolver.
 
-import type { ReactNode } from 'react'
 import { useGet } from '@/api/query'
 import { Link } from '@/session/link'
+import { Facts } from '@/components/facts'
 import { Page } from '@/components/answer'
 import { DataTable } from '@/components/data-table'
 import { LoadedSection, Empty } from '@/components/section'
@@ -27,7 +27,7 @@ export default function Upstreams() {
       <UpstreamList />
       <QueryChart />
       <Rotation />
-      <Facts />
+      <ResolverFacts />
       <Cache />
       <Clients />
       <ResolverSettings />
@@ -172,51 +172,44 @@ function UpstreamTable({ rows }: { rows: ReturnType<typeof distinct> }) {
   )
 }
 
-function Facts() {
+function ResolverFacts() {
   const text = useText()
   const { facts } = text.dns.upstreams
   const query = useGet('/dns/status', {}, { every: 5000 })
   return (
     <LoadedSection title={facts.title} query={query}>
       {(status) => (
-        <dl className="facts dns-facts">
-          <Fact label={facts.running}>
-            <StateWord state={status.running ? 'ok' : 'down'}>
-              {status.running ? facts.states.running : facts.states.stopped}
-            </StateWord>
-          </Fact>
-          <Fact label={facts.listen}>
-            {status.listen.map(({ address, error }) => (
-              <span key={address} className="mono">
-                {address}
-                {error ? ` (${error})` : ''}{' '}
-              </span>
-            ))}
-          </Fact>
-          <Fact label={facts.backend}>{facts.backends[status.backend] ?? status.backend}</Fact>
-          <Fact label={facts.mode}>{facts.modes[status.mode]}</Fact>
-          <Fact label={facts.dnssec}>{status.dnssec ? facts.validated : facts.notValidated}</Fact>
-          <Fact label={facts.filter}>
-            {status.blocking.paused_until
-              ? facts.filterPaused(formatTime(status.blocking.paused_until))
-              : status.blocking.enabled
-                ? facts.filterOn(status.blocking.mode, status.blocking.ttl)
-                : facts.filterOff}
-          </Fact>
-          <Fact label={facts.packetCache}>{formatNumber(status.repeated)}</Fact>
-          <Fact label={facts.overloaded}>{formatNumber(status.overloaded)}</Fact>
-          <Fact label={facts.limited}>{formatNumber(status.limited)}</Fact>
-        </dl>
+        <Facts
+          className="facts dns-facts"
+          facts={[
+            [
+              facts.running,
+              <StateWord key="state" state={status.running ? 'ok' : 'down'}>
+                {status.running ? facts.states.running : facts.states.stopped}
+              </StateWord>,
+            ],
+            [
+              facts.listen,
+              status.listen.map(({ address, error }) => `${address}${error ? ` (${error})` : ''}`).join(' '),
+              'mono',
+            ],
+            [facts.backend, facts.backends[status.backend] ?? status.backend],
+            [facts.mode, facts.modes[status.mode]],
+            [facts.dnssec, status.dnssec ? facts.validated : facts.notValidated],
+            [
+              facts.filter,
+              status.blocking.paused_until
+                ? facts.filterPaused(formatTime(status.blocking.paused_until))
+                : status.blocking.enabled
+                  ? facts.filterOn(status.blocking.mode, status.blocking.ttl)
+                  : facts.filterOff,
+            ],
+            [facts.packetCache, formatNumber(status.repeated)],
+            [facts.overloaded, formatNumber(status.overloaded)],
+            [facts.limited, formatNumber(status.limited)],
+          ]}
+        />
       )}
     </LoadedSection>
-  )
-}
-
-function Fact({ label, children }: { label: string; children: ReactNode }) {
-  return (
-    <div className="facts__row">
-      <dt>{label}</dt>
-      <dd>{children}</dd>
-    </div>
   )
 }

@@ -2,6 +2,7 @@
 
 import type { Schemas } from '@/api/client'
 import { useSearchParams } from '@/session/search-params'
+import { Facts } from '@/components/facts'
 import { FieldList, partOf } from '@/components/form-fields'
 import { ObjectList, type FormProps } from '@/components/object-list'
 import { resource } from '@/components/resource'
@@ -191,20 +192,10 @@ function StartOfAuthority({ draft, error }: FormProps<Fields>) {
 function SigningFacts({ ds, dnskey }: Pick<Fields, 'ds' | 'dnskey'>) {
   const { zones } = useText().dns
   return (
-    <dl className="facts dns-facts wide">
-      {ds ? (
-        <>
-          <dt>{zones.ds}</dt>
-          <dd className="mono sm">{ds}</dd>
-        </>
-      ) : null}
-      {dnskey ? (
-        <>
-          <dt>{zones.dnskey}</dt>
-          <dd className="mono sm">{dnskey}</dd>
-        </>
-      ) : null}
-    </dl>
+    <Facts
+      className="facts dns-facts wide"
+      facts={[ds !== '' && [zones.ds, ds, 'mono sm'], dnskey !== '' && [zones.dnskey, dnskey, 'mono sm']]}
+    />
   )
 }
 
