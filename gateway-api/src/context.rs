@@ -107,7 +107,7 @@ impl Api {
 
     /// Returns the fields of the objects that an endpoint lists, if its query may name them.
     pub fn filter_names(&self, endpoint: &Endpoint) -> &[String] {
-        if !endpoint.filters {
+        if !endpoint.output.is_filtered() {
             return &[];
         }
         let read = || openapi::query_names(&self.openapi()).expect("a test reads the committed document");

@@ -29,7 +29,7 @@ use crate::peer::Peer;
 use crate::reply::{Content, Reply};
 use crate::request::{Body, Query, Request};
 use crate::serve::{RequestHandler, ResponseFuture};
-use crate::table::{API_ROOT, Effect, Endpoint, Handler, Method, no_endpoint};
+use crate::table::{API_ROOT, Availability, Cost, Effect, Endpoint, Handler, Method, no_endpoint};
 use crate::wipe;
 use crate::{openapi, pages};
 
@@ -140,17 +140,19 @@ async fn process(
         crate::table::Work::Handler(handler) => handler,
         crate::table::Work::Unsupported { needs } => return Err(ApiError::not_supported(needs)),
     };
-    if !endpoint.always {
+    if endpoint.availability == Availability::WithStore {
         api.open()?;
     }
     let query = read_query(api, endpoint, parts)?;
     let body = match endpoint.method {
         Method::Get => Body::Absent,
-        _ if endpoint.spooled => Body::Spooled(Box::pin(body::spooled(api, endpoint, parts, body)).await?),
+        _ if endpoint.input.is_spooled() => {
+            Body::Spooled(Box::pin(body::spooled(api, endpoint, parts, body)).await?)
+        }
         _ => Box::pin(body::read(endpoint, parts, body, &query, api.settings.body_limit)).await?,
     };
     let if_match = conditional::header(&parts.headers, &header::IF_MATCH)?;
-    let passphrase = match endpoint.binary {
+    let passphrase = match endpoint.input.is_file() {
         true => conditional::header(&parts.headers, &PASSPHRASE)?.map(Secret::new).unwrap_or_default(),
         false => Secret::default(),
     };
@@ -159,7 +161,7 @@ async fn process(
 
     // Futures are boxed unless every request has them: that of a request is allocated and moved.
     let (reply, permit) = match endpoint.effect {
-        Effect::Reads if endpoint.list || endpoint.heavy => {
+        Effect::Reads if endpoint.output.is_list() || endpoint.cost == Cost::Heavy => {
             Box::pin(read_heavily(&cx, handler.clone(), request)).await?
         }
         Effect::Reads => (read(&cx, handler, request).await?, None),
@@ -452,7 +454,7 @@ fn request_id(headers: &HeaderMap) -> String {
 
 /// Parses the query. Rejects parameters that the endpoint does not read; they are probably typos.
 fn read_query(api: &Api, endpoint: &Endpoint, parts: &Parts) -> Result<Query, ApiError> {
-    if endpoint.page {
+    if endpoint.output.is_page() {
         return Ok(Query::default());
     }
     let query = Query::parse(parts.uri.query())?;

@@ -30,10 +30,6 @@ pub enum Body {
     #[default]
     Absent,
     Json(Value),
-    /// Text. Only for endpoints that accept text.
-    Text(String),
-    /// Bytes. Only for endpoints that accept files.
-    Bytes(Vec<u8>),
     /// A file. Only for endpoints that accept large bodies.
     Spooled(Spooled),
 }

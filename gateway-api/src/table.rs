@@ -20,6 +20,7 @@ use crate::request::Request;
 
 mod build;
 pub(crate) mod collection;
+mod exchange;
 mod group;
 mod route;
 mod schema;
@@ -28,6 +29,7 @@ mod warned;
 
 pub use crate::effect::{Audit, Effect};
 pub use collection::{Collection, Live, Ops, output_schema};
+pub use exchange::{Availability, Cost, Input, Location, Output, Versions};
 /// HEAD is handled as GET; OPTIONS follows from the set of endpoints.
 pub use gateway_model::method::Method;
 pub use group::expect;
@@ -60,13 +62,9 @@ pub struct Endpoint {
     /// Section of the interface specification.
     pub area: &'static str,
     pub method: Method,
-    /// Path below `/api/v1`, unless `outside`.
+    /// Path below the one of `location`.
     pub path: &'static str,
-    /// If true, the path is not below the API root.
-    pub outside: bool,
-    /// If true, the last placeholder takes the rest of the path, with its slashes. Such an endpoint answers only paths
-    /// whose first segment after the shared part begins no other path.
-    pub tail: bool,
+    pub location: Location,
     /// Unique operation id. For mutations it is usually also the audit action.
     pub operation: String,
     pub access: Access,
@@ -74,44 +72,28 @@ pub struct Endpoint {
     pub summary: &'static str,
     pub doc: &'static str,
     pub queries: Vec<QuerySource>,
-    /// If true, the endpoint answers with a file of the dashboard. It ignores the query, which a script of the page reads.
-    pub page: bool,
     /// Response headers that only this endpoint has, with their meaning.
     pub headers: Vec<(&'static str, &'static str)>,
-    /// The query may also name fields of the listed objects. The names come from the output schema.
-    pub filters: bool,
-    pub input: Option<SchemaSource>,
-    /// If true, a body is required.
-    pub input_required: bool,
-    /// Input field that a `text/plain` body is stored in. The query provides the other fields.
-    pub text_field: Option<&'static str>,
-    /// If true, a body of any other media type is read as bytes. The passphrase that decrypts it comes in a header.
-    pub binary: bool,
-    /// If true, the body may be large: it is written to a file while it arrives, and the handler reads it from there.
-    pub spooled: bool,
-    pub output: Option<SchemaSource>,
-    /// If true, the output is a list of that schema.
-    pub list: bool,
+    pub input: Input,
+    pub output: Output,
     pub status: u16,
     /// Status of a success that changes nothing, if the endpoint can be asked for one.
     pub dry_run_status: Option<u16>,
     /// Error codes that only the handler knows.
     pub answers: Vec<Code>,
-    /// Media type of a response outside the JSON envelope.
-    pub media: Option<&'static str>,
-    /// Responses have an `ETag` that `If-Match` accepts.
-    pub tagged: bool,
-    /// Responses may be large or costly, so only a few are computed concurrently. Lists are always heavy.
-    pub heavy: bool,
-    /// If true, the endpoint works even while the store cannot be used.
-    pub always: bool,
+    pub versions: Versions,
+    pub cost: Cost,
+    pub availability: Availability,
     pub work: Work,
 }
 
 impl Endpoint {
     /// Returns the full path, as a client sends it.
     pub fn full_path(&self) -> String {
-        if self.outside { self.path.to_owned() } else { format!("{API_ROOT}{}", self.path) }
+        match self.location {
+            Location::Api => format!("{API_ROOT}{}", self.path),
+            Location::Root | Location::RestOfRoot => self.path.to_owned(),
+        }
     }
 
     pub fn needs(&self) -> Option<&'static str> {
@@ -171,42 +153,48 @@ impl Endpoint {
         self
     }
 
+    /// Declares that the body may not be left out.
+    pub fn requires_input(&mut self) -> &mut Self {
+        self.input.require();
+        self
+    }
+
     pub fn accepts_text(&mut self, field: &'static str) -> &mut Self {
-        self.text_field = Some(field);
+        self.input.accept_text(field);
         self
     }
 
     /// Limits how many responses are computed concurrently.
     pub fn heavy(&mut self) -> &mut Self {
-        self.heavy = true;
+        self.cost = Cost::Heavy;
         self
     }
 
     /// Allows the endpoint while the store cannot be used.
     pub fn always(&mut self) -> &mut Self {
-        self.always = true;
+        self.availability = Availability::Always;
         self
     }
 
     /// Declares a path that is not below the API root.
     pub fn outside(&mut self) -> &mut Self {
-        self.outside = true;
+        self.location = Location::Root;
         self
     }
 
-    /// Lets the last placeholder take the rest of the path.
+    /// Lets the last placeholder of a path outside of the API take the rest of the path.
     pub fn tail(&mut self) -> &mut Self {
-        self.tail = true;
+        self.location = Location::RestOfRoot;
         self
     }
 
     pub fn tagged(&mut self) -> &mut Self {
-        self.tagged = true;
+        self.versions = Versions::Tagged;
         self
     }
 }
 
-/// Root path of all endpoints that are not `outside`.
+/// Root path of the endpoints of [`Location::Api`].
 pub const API_ROOT: &str = "/api/v1";
 
 /// Returns the error for a path that leads nowhere.

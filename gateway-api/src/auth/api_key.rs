@@ -3,6 +3,7 @@
 //! The prefix identifies a key to humans and finds the stored object. The secret has 192 random bits, so a plain
 //! SHA-256 is a sufficient hash. Digests are compared in constant time.
 
+use gateway_core::hexadecimal::hex;
 use gateway_model::settings::bootstrap;
 use gateway_model::{Role, Secret};
 use http::header::{self, HeaderMap};
@@ -87,10 +88,6 @@ impl ConfiguredKey {
 
 fn digest(text: &str) -> [u8; 32] {
     Sha256::digest(text).into()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

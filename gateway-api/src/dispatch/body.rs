@@ -31,11 +31,11 @@ pub(super) async fn read(
     let bytes = tokio::time::timeout(BODY_TIMEOUT, collect(body, limit))
         .await
         .map_err(|_| ApiError::bad_request("The body did not arrive within 30 seconds."))??;
-    if endpoint.input.is_none() {
+    if endpoint.input.schema().is_none() {
         return Ok(Body::Absent);
     }
     if bytes.is_empty() {
-        if endpoint.input_required {
+        if endpoint.input.is_required() {
             return Err(ApiError::bad_request("This operation needs a JSON object as its body."));
         }
         return Ok(Body::Absent);
@@ -43,11 +43,10 @@ pub(super) async fn read(
     let content_type =
         parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
     let media = media_type(parts);
-    match endpoint.text_field {
+    match endpoint.input.text_field() {
         Some(field) if media == "text/plain" => text(field, &bytes, query),
         Some(field) if media == "multipart/form-data" => form(field, bytes.freeze(), content_type, query),
         _ if is_json(&media) => json(&bytes),
-        _ if endpoint.binary => Ok(Body::Bytes(bytes.to_vec())),
         text_field => {
             let allowed = match text_field {
                 Some(_) => vec!["application/json", "text/plain", "multipart/form-data"],
@@ -71,7 +70,7 @@ pub(super) async fn spooled(
     check_coding(parts)?;
     let media = media_type(parts);
     let is_json = is_json(&media);
-    if !is_json && !endpoint.binary {
+    if !is_json && !endpoint.input.is_file() {
         let message = "The body must be sent with Content-Type: application/json.";
         return Err(ApiError::new(Code::UnsupportedMediaType, message)
             .detail("content_type", media)

@@ -44,7 +44,7 @@ pub(super) fn rows(t: &mut Table) {
         .doc("Answers when the capture receives packets. Packets from and to the API of the gateway are left out. XDP leaves the interfaces meanwhile, because it forwards packets that a capture does not see: `without_xdp` lists them. A filter needs libpcap.")
         .answers(&[Code::LimitReached, Code::NotSupported, Code::DependencyFailed, Code::StorageFull])
         .status(201);
-    endpoint.input_required = true;
+    endpoint.requires_input();
     t.view("/diagnostics/capture/{id}", "get_capture", get)
         .summary("A capture with summaries of its packets")
         .query::<SummaryQuery>();

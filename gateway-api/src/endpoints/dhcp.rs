@@ -14,7 +14,7 @@ use crate::authorization::Access;
 use crate::gateway::Open;
 use crate::query::parameters::ListQuery;
 use crate::table::Method::{Post, Put};
-use crate::table::{Collection, Ops, SchemaSource, Table};
+use crate::table::{Collection, Ops, Output, SchemaSource, Table};
 
 pub(super) fn rows(t: &mut Table) {
     t.group_checked::<DhcpConfig>("/dhcp", "replace_dhcp_config", Access::Operate, settings::check);
@@ -34,8 +34,7 @@ pub(super) fn rows(t: &mut Table) {
         .summary("List the leases, ended ones included, by address")
         .doc("An ended lease is kept until another client needs its address. Addresses that hosts use without a lease are in the state declined.")
         .query::<ListQuery>();
-    endpoint.output = Some(SchemaSource::new(leases::schema));
-    (endpoint.list, endpoint.filters) = (true, true);
+    endpoint.output = Output::FilteredList(SchemaSource::new(leases::schema));
 }
 
 /// Warns about a reservation of an address that the gateway itself has.

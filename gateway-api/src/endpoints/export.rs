@@ -35,7 +35,7 @@ use crate::error::{ApiError, Code};
 use crate::reply::{Answer, Content, Reply, WithHeaders};
 use crate::request::{Body as RequestBody, Query, Req, Request, decode};
 use crate::streamed::{self, InJsonString};
-use crate::table::{Audit, Effect, Endpoint, Table};
+use crate::table::{Audit, Effect, Endpoint, Input, Output, Table};
 
 const OCTETS: &str = "application/octet-stream";
 /// Memory that the objects of an import may take, in bytes.
@@ -53,8 +53,8 @@ pub(super) fn rows(t: &mut Table) {
     let file = |row: &mut Endpoint| {
         row.summary("The configuration with its secrets, encrypted: an age file, which `age -d` opens too")
             .access(Access::Administer)
-            .input_required = true;
-        row.media = Some(OCTETS);
+            .requires_input();
+        row.output = Output::Bytes(OCTETS);
     };
     file(t.action(
         "/config/export-encrypted",
@@ -72,17 +72,21 @@ pub(super) fn rows(t: &mut Table) {
         .summary("The configuration with its secrets, encrypted, as text inside JSON")
         .doc("Same content as /backup/export-encrypted, in the ASCII armor of age.")
         .access(Access::Administer)
-        .input_required = true;
+        .requires_input();
     let stores = |action| Effect::Stores(Audit { action, resource_type: "config" });
-    let row =
-        t.upload::<Document, _, _, _>("/config/import", "import_config", stores("import_config"), import);
-    // JSON only.
-    row.binary = false;
+    let row = t.upload::<Document, _, _, _>(
+        "/config/import",
+        "import_config",
+        stores("import_config"),
+        Input::Document,
+        import,
+    );
     importing(row.summary("Import a plain export, all or nothing"));
     let row = t.upload::<SealedImport, _, _, _>(
         "/backup/import",
         "import_backup",
         stores("import_backup"),
+        Input::File,
         import_sealed,
     );
     importing(row.summary("Import an encrypted export, all or nothing").answers(&[Code::DecryptFailed]));
@@ -96,8 +100,7 @@ fn importing(row: &mut Endpoint) {
     )
     .access(Access::Administer)
     .query::<ImportQuery>()
-    .answers(&[Code::PreconditionFailed])
-    .spooled = true;
+    .answers(&[Code::PreconditionFailed]);
 }
 
 text_enum! {

@@ -33,7 +33,7 @@ use crate::query::parameters::ListQuery;
 use crate::reply::WithHeaders;
 use crate::request::Req;
 use crate::table::collection::{Object, shown};
-use crate::table::{Audit, Effect, SchemaSource, Table};
+use crate::table::{Audit, Effect, Output, SchemaSource, Table};
 
 const NOUN: &str = "host";
 const ADOPT: Audit = Audit { action: "adopt_host", resource_type: "device" };
@@ -45,14 +45,13 @@ pub(super) fn rows(t: &mut Table) {
         .summary("List the hosts that were observed on the LAN, whether they are devices or not")
         .doc("A host is a MAC address at a LAN interface: from the neighbour table, DHCP leases, announcements and sampled flows. Hosts that are online come first, then the one that was seen last. A host that never answered the gateway is kept for an hour, others for 30 days; of devices for ever.")
         .query::<ListQuery>();
-    endpoint.output = Some(SchemaSource::new(schema));
-    (endpoint.list, endpoint.filters) = (true, true);
+    endpoint.output = Output::FilteredList(SchemaSource::new(schema));
     t.view("/hosts/{id}", "get_host", one).summary("One host");
     let endpoint = t.action("/hosts/{id}/adopt", ADOPT.action, Effect::Stores(ADOPT), adopt);
     endpoint
         .summary("Make a device of a host")
         .doc("The body is that of POST /devices. Fields that it does not have are those of the host: its MAC address, its host name, and a name.");
-    endpoint.input = Some(SchemaSource::new(adoption_schema));
+    endpoint.input.describe(SchemaSource::new(adoption_schema));
     endpoint.status = 201;
     t.erase("/hosts/{id}", FORGET.action, Effect::Acts(FORGET), forget)
         .summary("Forget a host")

@@ -43,7 +43,7 @@ pub(super) fn rows(t: &mut Table) {
             "Accepts the body of /apply and changes nothing. errors lists the faults of the plan; the status is 200 nevertheless.",
         )
         .answers(&[Code::PreconditionFailed])
-        .input_required = true;
+        .requires_input();
     t.action("/apply", "apply_plan", Effect::Stores(AUDIT), apply)
         .summary("Create, change and delete several objects and apply them")
         .doc(
@@ -55,7 +55,7 @@ pub(super) fn rows(t: &mut Table) {
              If-Match takes the revision of the store.",
         )
         .answers(&[Code::PreconditionFailed])
-        .input_required = true;
+        .requires_input();
     t.command(
         "/apply/confirm",
         "confirm_apply",

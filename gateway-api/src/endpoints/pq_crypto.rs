@@ -27,7 +27,7 @@ pub(super) fn rows(t: &mut Table) {
         )
         .access(Access::Administer);
     row.method = Method::Put;
-    row.input_required = true;
+    row.requires_input();
 }
 
 #[derive(Debug, Serialize, JsonSchema)]

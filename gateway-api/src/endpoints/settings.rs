@@ -39,12 +39,12 @@ pub(super) fn rows(t: &mut Table) {
         .access(Access::Administer)
         .tagged();
     row.method = Method::Put;
-    row.input_required = true;
+    row.requires_input();
     t.view("/settings/{key}", "get_setting", one).summary("One setting by its dotted key").tagged();
     let row = t.action("/settings/{key}", SET.action, Effect::Stores(SET), replace);
     row.summary("Set one setting: {value}").access(Access::Administer).tagged();
     row.method = Method::Put;
-    row.input_required = true;
+    row.requires_input();
     let row = t.command("/settings/{key}", UNSET.action, Effect::Stores(UNSET), unset);
     row.summary("Remove a runtime value, so that the configuration file or the default applies")
         .access(Access::Administer)

@@ -42,7 +42,7 @@ pub(super) fn rows(t: &mut Table) {
     .access(Access::Administer)
     .query::<RollbackQuery>()
     .answers(&[Code::NotFound, Code::PreconditionFailed])
-    .input_required = true;
+    .requires_input();
 }
 
 /// Query of a rollback.

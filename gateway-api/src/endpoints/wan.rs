@@ -9,7 +9,7 @@ use uplinks::WanUplinksRequest;
 
 use crate::authorization::Access;
 use crate::query::parameters::HistoryQuery;
-use crate::table::{Audit, Effect, Method, Table};
+use crate::table::{Audit, Effect, Input, Method, Table};
 
 const REPLACE: Audit = Audit { action: "replace_wan_uplinks", resource_type: "wan_uplinks" };
 
@@ -22,16 +22,15 @@ pub(super) fn rows(t: &mut Table) {
         "/system/wan-uplinks",
         REPLACE.action,
         Effect::Stores(REPLACE),
+        // The handler needs to know which fields were sent.
+        Input::json,
         uplinks::replace,
     );
-    // JSON only; the handler needs to know which fields were sent.
-    row.binary = false;
     row.summary("Replace the whole list of uplinks")
         .doc("Send every uplink. `network.wan_iface` keeps its value. Warnings tell what may not have the expected effect.")
         .access(Access::Operate)
         .tagged();
     row.method = Method::Put;
-    row.input_required = true;
     t.view("/system/wan-manager", "get_wan_manager", decisions::show)
         .summary("Active uplink, decisions with their reasons, and the legs of the uplinks");
     t.view("/system/wan-health", "get_wan_health", health::show)

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::auth::token;
 use crate::authorization::Access;
 use crate::error::Code;
-use crate::table::{API_ROOT, Effect, Endpoint, Method, SchemaSource, Table};
+use crate::table::{API_ROOT, Effect, Endpoint, Location, Method, Output, SchemaSource, Table, Versions};
 
 use super::{compatible, defaults, layout, responses};
 
@@ -22,7 +22,7 @@ pub fn document(table: &Table) -> Value {
     let mut paths: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
     for endpoint in table.endpoints() {
         let item = paths.entry(endpoint.path.to_owned()).or_default();
-        if endpoint.outside {
+        if endpoint.location != Location::Api {
             item.insert("servers".to_owned(), json!([{"url": "/"}]));
         }
         item.insert(endpoint.method.as_str().to_ascii_lowercase(), operation(endpoint, &mut generators));
@@ -96,10 +96,10 @@ fn operation(endpoint: &Endpoint, generators: &mut Generators) -> Value {
     if let Effect::Stores(audit) | Effect::Acts(audit) = endpoint.effect {
         operation["x-audit-action"] = json!(audit.action);
     }
-    if let Some(input) = endpoint.input {
+    if let Some(input) = endpoint.input.schema() {
         let schema = generators.input(input);
         let mut content = json!({"application/json": {"schema": schema}});
-        if let Some(field) = endpoint.text_field {
+        if let Some(field) = endpoint.input.text_field() {
             content["text/plain"] = json!({
                 "schema": {"type": "string", "description": format!("Taken as {field}; the other fields go in the query.")},
             });
@@ -111,10 +111,10 @@ fn operation(endpoint: &Endpoint, generators: &mut Generators) -> Value {
                 },
             });
         }
-        if endpoint.binary {
+        if endpoint.input.is_file() {
             content["application/octet-stream"] = json!({"schema": {"type": "string", "format": "binary"}});
         }
-        operation["requestBody"] = json!({"required": endpoint.input_required, "content": content});
+        operation["requestBody"] = json!({"required": endpoint.input.is_required(), "content": content});
     }
     operation
 }
@@ -123,11 +123,11 @@ fn parameters(endpoint: &Endpoint, generators: &mut Generators) -> Vec<Value> {
     let mut parameters: Vec<Value> = crate::table::placeholders(endpoint.path)
         .map(|name| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}}))
         .collect();
-    if let (true, Some(rest)) = (endpoint.tail, parameters.last_mut()) {
+    if let (true, Some(rest)) = (endpoint.location == Location::RestOfRoot, parameters.last_mut()) {
         rest["description"] = json!("The rest of the path, which may contain slashes.");
     }
     parameters.extend(endpoint.queries.iter().flat_map(|query| generators.query(query.schema)));
-    if endpoint.binary {
+    if endpoint.input.is_file() {
         parameters.push(json!({
             "name": "X-Passphrase", "in": "header", "schema": {"type": "string", "format": "password"},
             "description": "Passphrase of the file, if the body is the file itself.",
@@ -140,7 +140,7 @@ fn parameters(endpoint: &Endpoint, generators: &mut Generators) -> Vec<Value> {
     }
     // A new object has no revision yet.
     let changes = matches!(endpoint.method, Method::Put | Method::Delete) || endpoint.path.contains('{');
-    if endpoint.tagged && changes && endpoint.method != Method::Get {
+    if endpoint.versions == Versions::Tagged && changes && endpoint.method != Method::Get {
         parameters.push(json!({
             "name": "If-Match", "in": "header", "schema": {"type": "string"},
             "description": "ETag of the version that the change is based on. The response is 412 if the object has changed since.",
@@ -152,11 +152,11 @@ fn parameters(endpoint: &Endpoint, generators: &mut Generators) -> Vec<Value> {
 /// Returns the successful response of an endpoint.
 fn success(endpoint: &Endpoint, generators: &mut Generators) -> Value {
     let mut success = json!({"description": "Success"});
-    match (endpoint.media, endpoint.output) {
+    match (endpoint.output.media(), endpoint.output.schema()) {
         (Some(media), _) => success["content"] = json!({media: {}}),
         (None, Some(output)) => {
             let mut data = generators.output(output);
-            if endpoint.list {
+            if endpoint.output.is_list() {
                 data = json!({"type": "array", "items": data});
             }
             success["content"] = json!({"application/json": {"schema": {
@@ -172,10 +172,10 @@ fn success(endpoint: &Endpoint, generators: &mut Generators) -> Value {
     }
     let mut headers = Map::new();
     headers.insert("X-Request-Id".to_owned(), json!({"schema": {"type": "string"}}));
-    if endpoint.tagged {
+    if endpoint.versions == Versions::Tagged {
         headers.insert("ETag".to_owned(), json!({"schema": {"type": "string"}}));
     }
-    if endpoint.list {
+    if endpoint.output.is_list() {
         headers.insert("X-Total-Count".to_owned(), json!({"schema": {"type": "integer"}}));
     }
     if endpoint.status == 201 {
@@ -190,10 +190,7 @@ fn success(endpoint: &Endpoint, generators: &mut Generators) -> Value {
 
 /// Returns the fields by which a list can be filtered: those of its objects that are plain values or lists of them.
 fn filter_names(endpoint: &Endpoint, generators: &mut Generators) -> Vec<String> {
-    if !endpoint.filters {
-        return Vec::new();
-    }
-    let Some(output) = endpoint.output else { return Vec::new() };
+    let Output::FilteredList(output) = endpoint.output else { return Vec::new() };
     let schema = generators.output(output);
     let resolved = match schema["$ref"].as_str().and_then(|name| name.rsplit('/').next()) {
         Some(name) => generators.output.definitions().get(name).cloned().unwrap_or_default(),

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::authorization::Access;
 use crate::error::Code;
-use crate::table::{Effect, Endpoint, Method};
+use crate::table::{Availability, Effect, Endpoint, Method, Versions};
 
 /// Returns the statuses that the document lists for an endpoint.
 pub fn statuses(endpoint: &Endpoint) -> BTreeSet<u16> {
@@ -40,16 +40,16 @@ fn codes(endpoint: &Endpoint) -> Vec<Code> {
         return codes;
     }
     codes.extend([Code::InvalidParameter, Code::UpstreamTimeout]);
-    if !endpoint.always {
+    if endpoint.availability == Availability::WithStore {
         codes.push(Code::NotReady);
     }
     if endpoint.method != Method::Get {
         codes.extend([Code::PayloadTooLarge, Code::UnsupportedMediaType]);
     }
-    if endpoint.input.is_some() {
+    if endpoint.input.schema().is_some() {
         codes.extend([Code::ValidationFailed, Code::UnknownReference]);
     }
-    if endpoint.spooled {
+    if endpoint.input.is_spooled() {
         codes.push(Code::StorageFull);
     }
     if endpoint.path.contains('{') {
@@ -58,7 +58,7 @@ fn codes(endpoint: &Endpoint) -> Vec<Code> {
     if matches!(endpoint.effect, Effect::Stores(_)) {
         codes.extend([Code::Conflict, Code::ValidationFailed, Code::StorageFull]);
     }
-    if endpoint.tagged && endpoint.method != Method::Get {
+    if endpoint.versions == Versions::Tagged && endpoint.method != Method::Get {
         codes.push(Code::PreconditionFailed);
     }
     codes.extend(&endpoint.answers);
@@ -67,7 +67,7 @@ fn codes(endpoint: &Endpoint) -> Vec<Code> {
 
 /// Reports whether the endpoint supports `If-None-Match`.
 fn is_cached(endpoint: &Endpoint) -> bool {
-    endpoint.method == Method::Get && (endpoint.media.is_none() || endpoint.page)
+    endpoint.method == Method::Get && (endpoint.output.media().is_none() || endpoint.output.is_page())
 }
 
 fn is_success(endpoint: &Endpoint, status: u16) -> bool {

@@ -8,7 +8,10 @@ use gateway_model::capability::{Capability, NOT_SUPPORTED};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 
-use super::{Effect, Endpoint, Handler, Method, SchemaSource, Table, Work, no_endpoint};
+use super::{
+    Availability, Cost, Effect, Endpoint, Handler, Input, Location, Method, Output, SchemaSource, Table,
+    Versions, Work, no_endpoint,
+};
 use crate::authorization::Access;
 use crate::context::Cx;
 use crate::error::{ApiError, Code};
@@ -25,7 +28,7 @@ impl Table {
         Fut: Future<Output = Result<O, ApiError>> + Send + 'static,
     {
         let endpoint = self.endpoint(Method::Get, path, operation, Effect::Reads, Access::Read);
-        endpoint.output = Some(SchemaSource::new(O::schema));
+        endpoint.output = Output::Data(SchemaSource::new(O::schema));
         endpoint.work = Work::Handler(without_input(run));
         endpoint
     }
@@ -39,8 +42,8 @@ impl Table {
         Fut: Future<Output = Result<O, ApiError>> + Send + 'static,
     {
         let endpoint = self.endpoint(Method::Post, path, operation, Effect::Reads, Access::Check);
-        endpoint.input = Some(SchemaSource::new(schema_of::<I>));
-        endpoint.output = Some(SchemaSource::new(O::schema));
+        endpoint.input = Input::optional_json(SchemaSource::new(schema_of::<I>));
+        endpoint.output = Output::Data(SchemaSource::new(O::schema));
         endpoint.work = Work::Handler(with_input(run));
         endpoint
     }
@@ -60,8 +63,8 @@ impl Table {
         Fut: Future<Output = Result<O, ApiError>> + Send + 'static,
     {
         let endpoint = self.endpoint(Method::Post, path, operation, effect, Access::Operate);
-        endpoint.input = Some(SchemaSource::new(schema_of::<I>));
-        endpoint.output = Some(SchemaSource::new(O::schema));
+        endpoint.input = Input::optional_json(SchemaSource::new(schema_of::<I>));
+        endpoint.output = Output::Data(SchemaSource::new(O::schema));
         endpoint.work = Work::Handler(with_input(run));
         endpoint
     }
@@ -80,7 +83,7 @@ impl Table {
         Fut: Future<Output = Result<O, ApiError>> + Send + 'static,
     {
         let endpoint = self.endpoint(Method::Post, path, operation, effect, Access::Operate);
-        endpoint.output = Some(SchemaSource::new(O::schema));
+        endpoint.output = Output::Data(SchemaSource::new(O::schema));
         endpoint.work = Work::Handler(without_input(run));
         endpoint
     }
@@ -100,9 +103,8 @@ impl Table {
         Fut: Future<Output = Result<O, ApiError>> + Send + 'static,
     {
         let endpoint = self.endpoint(Method::Put, path, operation, effect, Access::Operate);
-        endpoint.input = Some(SchemaSource::new(schema_of::<I>));
-        endpoint.input_required = true;
-        endpoint.output = Some(SchemaSource::new(O::schema));
+        endpoint.input = Input::json(SchemaSource::new(schema_of::<I>));
+        endpoint.output = Output::Data(SchemaSource::new(O::schema));
         endpoint.work = Work::Handler(with_input(run));
         endpoint
     }
@@ -121,7 +123,7 @@ impl Table {
         Fut: Future<Output = Result<O, ApiError>> + Send + 'static,
     {
         let endpoint = self.endpoint(Method::Delete, path, operation, effect, Access::Operate);
-        endpoint.output = Some(SchemaSource::new(O::schema));
+        endpoint.output = Output::Data(SchemaSource::new(O::schema));
         endpoint.work = Work::Handler(without_input(run));
         endpoint
     }
@@ -139,7 +141,7 @@ impl Table {
         Fut: Future<Output = Result<axum::body::Body, ApiError>> + Send + 'static,
     {
         let endpoint = self.endpoint(Method::Get, path, operation, Effect::Reads, Access::Read);
-        endpoint.media = Some(media);
+        endpoint.output = Output::Bytes(media);
         let run = Arc::new(run);
         endpoint.work = Work::Handler(Arc::new(move |cx, request| {
             let run = run.clone();
@@ -151,12 +153,13 @@ impl Table {
         endpoint
     }
 
-    /// Declares a POST of a file, as the body or inside JSON.
+    /// Declares a POST whose handler reads the body by itself.
     pub fn upload<I, O, F, Fut>(
         &mut self,
         path: &'static str,
         operation: &str,
         effect: Effect,
+        input: fn(SchemaSource) -> Input,
         run: F,
     ) -> &mut Endpoint
     where
@@ -166,10 +169,8 @@ impl Table {
         Fut: Future<Output = Result<O, ApiError>> + Send + 'static,
     {
         let endpoint = self.endpoint(Method::Post, path, operation, effect, Access::Operate);
-        endpoint.input = Some(SchemaSource::new(schema_of::<I>));
-        endpoint.input_required = true;
-        endpoint.binary = true;
-        endpoint.output = Some(SchemaSource::new(O::schema));
+        endpoint.input = input(SchemaSource::new(schema_of::<I>));
+        endpoint.output = Output::Data(SchemaSource::new(O::schema));
         let run = Arc::new(run);
         endpoint.work = Work::Handler(Arc::new(move |cx, request| {
             let run = run.clone();
@@ -187,8 +188,8 @@ impl Table {
         run: impl Fn(&Cx) -> Reply + Send + Sync + 'static,
     ) -> &mut Endpoint {
         let endpoint = self.endpoint(Method::Get, path, operation, Effect::Reads, Access::Open);
-        endpoint.media = Some(media);
-        endpoint.always = true;
+        endpoint.output = Output::Bytes(media);
+        endpoint.always();
         endpoint.work = Work::Handler(Arc::new(move |cx, _| {
             let reply = run(&cx);
             Box::pin(async move { Ok(reply) })
@@ -206,10 +207,8 @@ impl Table {
         run: impl Fn(&Pages, &Request) -> Option<Reply> + Send + Sync + 'static,
     ) -> &mut Endpoint {
         let endpoint = self.endpoint(Method::Get, path, operation, Effect::Reads, Access::Open);
-        endpoint.media = Some(media);
-        endpoint.always = true;
-        endpoint.page = true;
-        endpoint.outside = true;
+        endpoint.output = Output::Page(media);
+        endpoint.always().outside();
         endpoint.answers = vec![Code::NotReady];
         endpoint.work = Work::Handler(Arc::new(move |cx, request| {
             let reply = run(&cx.api.settings.pages, &request).ok_or_else(|| {
@@ -269,31 +268,22 @@ impl Table {
             area: self.area,
             method,
             path,
-            outside: false,
-            tail: false,
+            location: Location::Api,
             operation: operation.to_owned(),
             access,
             effect,
             summary: "",
             doc: "",
             queries: Vec::new(),
-            page: false,
             headers: Vec::new(),
-            filters: false,
-            input: None,
-            input_required: false,
-            text_field: None,
-            binary: false,
-            output: None,
-            list: false,
+            input: Input::None,
+            output: Output::None,
             status: 200,
-            spooled: false,
             dry_run_status: None,
             answers: Vec::new(),
-            media: None,
-            tagged: false,
-            heavy: false,
-            always: false,
+            versions: Versions::Unknown,
+            cost: Cost::Light,
+            availability: Availability::WithStore,
             work: Work::Unsupported { needs: "a handler" },
         });
         &mut self.endpoints[position]
@@ -350,7 +340,7 @@ where
         Box::pin(async move {
             let value = match request.body {
                 Body::Json(value) => value,
-                Body::Absent | Body::Text(_) | Body::Bytes(_) | Body::Spooled(_) => serde_json::json!({}),
+                Body::Absent | Body::Spooled(_) => serde_json::json!({}),
             };
             let (input, warnings) = decode::<I>(value)?;
             let request =

@@ -12,7 +12,7 @@ use schemars::{Schema, SchemaGenerator};
 use serde_json::Value;
 
 use super::store_handler::{in_memory, on_disk};
-use super::{Audit, Effect, Endpoint, Method, SchemaSource, Table};
+use super::{Audit, Effect, Endpoint, Input, Method, Output, SchemaSource, Table};
 use crate::authorization::Access;
 use crate::context::Cx;
 use crate::dispatch::conditional;
@@ -102,15 +102,14 @@ impl Table {
         let Collection { path, item, actions, ops, live } = collection;
         let audited = |action| Effect::Stores(Audit { action, resource_type: R::NOUN });
         let tagged = |endpoint: &mut Endpoint| {
-            endpoint.output = Some(SchemaSource::new(output_schema::<R>));
-            endpoint.tagged = true;
+            endpoint.output = Output::Data(SchemaSource::new(output_schema::<R>));
+            endpoint.tagged();
         };
         if ops.has(Ops::LIST) {
             let operation = format!("list_{}", R::COLLECTION);
             let endpoint = self.endpoint(Method::Get, path, &operation, Effect::Reads, Access::Read);
-            tagged(endpoint);
-            endpoint.list = true;
-            endpoint.filters = true;
+            endpoint.output = Output::FilteredList(SchemaSource::new(output_schema::<R>));
+            endpoint.tagged();
             endpoint.summary = "List the objects in order of creation";
             endpoint.query::<ListQuery>();
             endpoint.work = on_disk(move |cx, request| list(kind, live, &cx, &request));
@@ -119,8 +118,7 @@ impl Table {
             let endpoint =
                 self.endpoint(Method::Post, path, actions[0], audited(actions[0]), Access::Operate);
             tagged(endpoint);
-            endpoint.input = Some(SchemaSource::new(input_schema::<R>));
-            endpoint.input_required = true;
+            endpoint.input = Input::json(SchemaSource::new(input_schema::<R>));
             endpoint.status = 201;
             endpoint.summary = "Create an object";
             endpoint.work = on_disk(move |cx, request| create(kind, item, live, &cx, request));
@@ -135,8 +133,7 @@ impl Table {
         if ops.has(Ops::REPLACE) {
             let endpoint = self.endpoint(Method::Put, item, actions[1], audited(actions[1]), Access::Operate);
             tagged(endpoint);
-            endpoint.input = Some(SchemaSource::new(input_schema::<R>));
-            endpoint.input_required = true;
+            endpoint.input = Input::json(SchemaSource::new(input_schema::<R>));
             endpoint.summary = "Replace an object";
             endpoint.doc = "Read-only fields are ignored; omitted secrets are kept.";
             endpoint.work = on_disk(move |cx, request| replace(kind, live, &cx, request));
@@ -144,8 +141,8 @@ impl Table {
         if ops.has(Ops::DELETE) {
             let endpoint =
                 self.endpoint(Method::Delete, item, actions[2], audited(actions[2]), Access::Operate);
-            endpoint.output = Some(SchemaSource::new(<Deleted as Answer>::schema));
-            endpoint.tagged = true;
+            endpoint.output = Output::Data(SchemaSource::new(<Deleted as Answer>::schema));
+            endpoint.tagged();
             endpoint.summary = "Delete an object";
             endpoint.query::<DeleteQuery>();
             endpoint.work = on_disk(move |cx, request| delete(kind, &cx, &request));
@@ -370,7 +367,7 @@ impl<R: Resource> Answer for Object<R> {
 fn input(body: Body) -> Result<Value, ApiError> {
     match body {
         Body::Json(value) => Ok(value),
-        Body::Absent | Body::Text(_) | Body::Bytes(_) | Body::Spooled(_) => {
+        Body::Absent | Body::Spooled(_) => {
             Err(ApiError::new(Code::BadRequest, "This operation needs a JSON object as its body."))
         }
     }

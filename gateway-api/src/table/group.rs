@@ -9,7 +9,7 @@ use gateway_model::{EditError, Revision, State, Warning};
 use schemars::{Schema, SchemaGenerator};
 
 use super::store_handler::on_disk;
-use super::{Audit, Effect, Endpoint, Method, SchemaSource, Table, Work};
+use super::{Audit, Effect, Endpoint, Input, Method, Output, SchemaSource, Table, Work};
 use crate::authorization::Access;
 use crate::context::Cx;
 use crate::dispatch::conditional;
@@ -41,8 +41,7 @@ impl Table {
         let effect = Effect::Stores(Audit { action, resource_type: G::NOUN });
         let endpoint = self.endpoint(Method::Put, path, action, effect, access);
         describe::<G>(endpoint);
-        endpoint.input = Some(SchemaSource::new(|generator| G::json_schema(generator)));
-        endpoint.input_required = true;
+        endpoint.input = Input::json(SchemaSource::new(|generator| G::json_schema(generator)));
         endpoint.summary = "Replace the whole settings object";
         endpoint.doc = "Omitted fields take their defaults; omitted secrets are kept.";
         endpoint.work = on_disk(move |cx, request| put(kind, check, &cx, request));
@@ -87,8 +86,8 @@ fn describe<G: Group>(endpoint: &mut Endpoint) {
     fn schema<G: Group>(generator: &mut SchemaGenerator) -> Schema {
         generator.subschema_for::<G>()
     }
-    endpoint.output = Some(SchemaSource::new(schema::<G>));
-    endpoint.tagged = true;
+    endpoint.output = Output::Data(SchemaSource::new(schema::<G>));
+    endpoint.tagged();
 }
 
 fn get(kind: &GroupKind, cx: &Cx, _: &Request) -> Result<Reply, ApiError> {

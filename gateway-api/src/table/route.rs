@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::{Endpoint, Method};
+use super::{Endpoint, Location, Method};
 use crate::request::{Params, percent_decode};
 
 /// Routing tree of a table.
@@ -62,7 +62,7 @@ impl Routes {
         for (position, endpoint) in endpoints.iter().enumerate() {
             let full = endpoint.full_path();
             let mut node = &mut routes.root;
-            let (path, tail) = match endpoint.tail {
+            let (path, tail) = match endpoint.location == Location::RestOfRoot {
                 true => full.rsplit_once('/').map_or((full.as_str(), true), |(path, _)| (path, true)),
                 false => (full.as_str(), false),
             };

@@ -25,6 +25,7 @@ pub mod fqdn_cache;
 pub mod fqdn_match;
 pub mod gateway_verdict;
 pub mod health;
+pub mod hexadecimal;
 pub mod history;
 pub mod host_egress;
 pub mod host_paths;

@@ -17,6 +17,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::compile::Compiled;
+use crate::hexadecimal::hex;
 use crate::plan::DomainRule;
 pub use enforcement::{
     ActionView, AttachView, Enforcement, FindingView, LegView, PolicyEnforcement, enforce,
@@ -111,7 +112,7 @@ pub fn render(compiled: &Compiled, generation: u32) -> Render {
         sysctls: plan.sysctls.clone(),
     };
     let text = serde_json::to_vec(&render).expect("text keys and plain values");
-    render.hash = Sha256::digest(&text).iter().map(|byte| format!("{byte:02x}")).collect();
+    render.hash = hex(&Sha256::digest(&text));
     render.generation = generation;
     render
 }
@@ -208,7 +209,7 @@ fn openvpn(tunnel: &str, process: &crate::plan::OpenVpnProcess) -> OpenVpnView {
     OpenVpnView {
         tunnel_id: tunnel.to_owned(),
         fwmark: format!("{:#010x}", process.fwmark),
-        config_hash: hash.iter().map(|byte| format!("{byte:02x}")).collect(),
+        config_hash: hex(&hash),
     }
 }
 

@@ -1,5 +1,7 @@
 //! Text of summaries: bounded, and free of characters that could confuse a terminal or a page.
 
+use gateway_core::hexadecimal::hex_with_colons;
+
 /// Maximum length of the text about a packet, in bytes.
 pub(crate) const MAX_INFO_BYTES: usize = 512;
 
@@ -24,7 +26,7 @@ fn is_printable(character: char) -> bool {
 
 /// Returns a MAC address in lower case with colons.
 pub(crate) fn mac(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":")
+    hex_with_colons(bytes)
 }
 
 #[cfg(test)]

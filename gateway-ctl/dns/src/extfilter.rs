@@ -8,11 +8,10 @@ mod error;
 mod session;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use gateway_model::Secret;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::upstream::Context;
 use client::Client;
@@ -108,14 +107,6 @@ impl Backend {
 
     pub async fn blocking(&self) -> Result<Blocking, Error> {
         read_blocking(self.session.get("dns/blocking").await?)
-    }
-
-    /// Enables or disables blocking, for a time or until the next change. Returns the resulting state.
-    pub async fn set_blocking(&self, on: bool, lasting: Option<Duration>) -> Result<Blocking, Error> {
-        let timer = lasting.map(|lasting| lasting.as_secs());
-        let body = json!({ "blocking": on, "timer": timer });
-        let now = read_blocking(self.session.post("dns/blocking", &body).await?)?;
-        if now.blocking == on { Ok(now) } else { Err(Error::NotObeyed) }
     }
 
     async fn summary(&self) -> Result<Queries, Error> {

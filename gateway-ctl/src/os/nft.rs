@@ -14,6 +14,7 @@ mod ruleset;
 
 use std::collections::BTreeMap;
 
+use gateway_core::hexadecimal::hex;
 use gateway_core::plan::{NftRuleset, names};
 use sha2::{Digest, Sha256};
 
@@ -157,7 +158,7 @@ fn seal_of(line: &str) -> Option<&str> {
 }
 
 fn digest(text: &str) -> String {
-    Sha256::digest(text).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    hex(&Sha256::digest(text)[..16])
 }
 
 #[cfg(test)]

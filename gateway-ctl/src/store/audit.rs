@@ -9,6 +9,7 @@ mod query;
 
 use std::net::IpAddr;
 
+use gateway_core::hexadecimal::hex;
 use gateway_model::Id;
 use jiff::{SignedDuration, Timestamp};
 use redb::{ReadTransaction, ReadableTable, WriteTransaction};
@@ -256,10 +257,6 @@ fn chain(previous: &Hash, json: &[u8]) -> Hash {
     hasher.update(previous);
     hasher.update(json);
     hasher.finalize().into()
-}
-
-fn hex(hash: &Hash) -> String {
-    hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 pub(super) fn append(txn: &WriteTransaction, entry: &Entry) -> Result<(), Error> {

@@ -24,7 +24,6 @@ pub struct Client {
     name: &'static str,
     /// Trusted authorities; `None`: those of the system.
     roots: Option<Arc<RootCertStore>>,
-    protocols: Vec<Vec<u8>>,
     made: Arc<CachedConfig<ClientConfig>>,
 }
 
@@ -32,7 +31,7 @@ impl Client {
     pub(super) fn new(factory: Arc<Factory>, name: &'static str) -> Self {
         // Registers the name before its first session.
         factory.groups(name, factory.mode());
-        Self { factory, name, roots: None, protocols: Vec::new(), made: Arc::default() }
+        Self { factory, name, roots: None, made: Arc::default() }
     }
 
     /// Trusts these authorities instead of the system's. Skips entries that are not valid certificates.
@@ -40,13 +39,6 @@ impl Client {
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(authorities);
         self.roots = Some(Arc::new(roots));
-        self.made = Arc::default();
-        self
-    }
-
-    /// Sets the ALPN protocols in order of preference: `h2`, `http/1.1`.
-    pub fn with_protocols(mut self, protocols: &[&[u8]]) -> Self {
-        self.protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
         self.made = Arc::default();
         self
     }
@@ -73,7 +65,6 @@ impl Client {
             .with_root_certificates(roots)
             .with_no_client_auth();
         config.resumption = Resumption::in_memory_sessions(TICKETS);
-        config.alpn_protocols = self.protocols.clone();
         let config = Arc::new(config);
         *made = Some((posture.generation, config.clone()));
         Ok(config)

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use gateway_api::endpoints;
-use gateway_api::table::Endpoint;
+use gateway_api::table::{Endpoint, Location};
 use gateway_ctl::store::AuditResult;
 use gateway_model::Role;
 
@@ -72,11 +72,11 @@ async fn walk(who: Who, by_session: bool) {
             // The rate limit of pages is not tested here, and sessions stay active.
             testbed.advance(1);
             let (before, _) = testbed.audit();
-            let body = endpoint.input.is_some().then(|| serde_json::json!({}));
+            let body = endpoint.input.schema().is_some().then(|| serde_json::json!({}));
             let answer = testbed.send_to(&caller, endpoint.method.as_str(), &concrete(endpoint), body).await;
             let context = format!("{who:?} session={by_session} foreign={foreign} {name}: {}", answer.body);
             tried += 1;
-            match refusal(who, line(&name, endpoint.outside), &name, foreign) {
+            match refusal(who, line(&name, endpoint.location != Location::Api), &name, foreign) {
                 Some((status, code)) => {
                     refused += 1;
                     assert_eq!((answer.status, answer.code()), (status, code), "{context}");

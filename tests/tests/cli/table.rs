@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use gateway_api::endpoints;
+use gateway_api::table::Location;
 use gateway_cli::commands::{Kind, Prints, table};
 use serde_json::Value;
 
@@ -18,7 +19,7 @@ fn every_command_calls_rows_that_exist() {
     let endpoints: BTreeSet<String> = endpoints::table()
         .endpoints()
         .iter()
-        .filter(|endpoint| !endpoint.outside)
+        .filter(|endpoint| endpoint.location == Location::Api)
         .map(|endpoint| format!("{} {}", endpoint.method.as_str(), shape(endpoint.path)))
         .collect();
     for kind in table() {

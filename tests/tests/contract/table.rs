@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use gateway_api::table::{API_ROOT, Endpoint, Table};
+use gateway_api::table::{API_ROOT, Endpoint, Location, Table};
 use gateway_api::{endpoints, openapi};
 use serde_json::{Value, json};
 
@@ -29,7 +29,10 @@ fn contract_lines(path: &str) -> BTreeSet<String> {
 }
 
 fn name(endpoint: &Endpoint) -> String {
-    let path = if endpoint.outside { endpoint.full_path() } else { endpoint.path.to_owned() };
+    let path = match endpoint.location {
+        Location::Api => endpoint.path.to_owned(),
+        Location::Root | Location::RestOfRoot => endpoint.full_path(),
+    };
     format!("{} {path}", endpoint.method.as_str())
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use gateway_api::table::{API_ROOT, Endpoint, Table};
+use gateway_api::table::{Endpoint, Table};
 use gateway_api::{endpoints, openapi};
 use serde_json::{Map, Value, json};
 
@@ -52,8 +52,7 @@ fn exemplify(server: &Server, endpoint: &Endpoint, operation: &mut Value) {
 pub(super) fn configuration(table: &Table) -> String {
     let mut text = String::from("[phases.stateful]\ngeneration.max-examples = 40\n");
     for endpoint in table.endpoints().iter().filter(|endpoint| endpoint.needs().is_some()) {
-        let path =
-            if endpoint.outside { endpoint.path.to_owned() } else { format!("{API_ROOT}{}", endpoint.path) };
+        let path = endpoint.full_path();
         write!(
             text,
             "[[operations]]\ninclude-name = \"{} {path}\"\n\

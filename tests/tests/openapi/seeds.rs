@@ -131,7 +131,7 @@ fn session(server: &Server) -> String {
 }
 
 fn body(server: &Server, row: &Endpoint) -> Option<Value> {
-    row.input?;
+    row.input.schema()?;
     Some(match (row.method, row.path) {
         (_, "/apply" | "/validate") => {
             json!({"resources": {"devices": [{"name": format!("planned {}", number())}]}})

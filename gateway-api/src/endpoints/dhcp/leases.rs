@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
+use gateway_core::hexadecimal::hex_with_colons;
 use gateway_core::state_machines::dhcp::LeaseStatus;
 use gateway_ctl::services::dhcp::{DhcpServer, ShownLease};
 use gateway_model::filter::Filter;
@@ -87,7 +88,7 @@ fn shown(shown: ShownLease, devices: &BTreeMap<MacAddr, Id>) -> DhcpLease {
         mac: lease.mac,
         ip: lease.address,
         hostname: lease.hostname.map(Into::into),
-        client_id: lease.client_id.as_deref().map(hex),
+        client_id: lease.client_id.as_deref().map(hex_with_colons),
         vendor_class: lease.vendor_class.map(Into::into),
         starts_at: time(lease.starts),
         expires_at: time(lease.ends),
@@ -95,9 +96,4 @@ fn shown(shown: ShownLease, devices: &BTreeMap<MacAddr, Id>) -> DhcpLease {
         reserved: is_reserved,
         device_id: devices.get(&lease.mac).copied(),
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    let digits: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    digits.join(":")
 }

@@ -16,7 +16,7 @@ use crate::error::ApiError;
 use crate::reply::{Answer, WithHeaders};
 use crate::request::{Body, Req, decode};
 use crate::table::Method::{Delete, Post};
-use crate::table::{Audit, Effect, SchemaSource, Table, Work, output_schema};
+use crate::table::{Audit, Effect, Output, SchemaSource, Table, Work, output_schema};
 
 /// Maximum number of domains in a request.
 const MAX_DOMAINS: usize = 10_000;
@@ -71,8 +71,8 @@ pub(super) fn rows<L: DomainList>(t: &mut Table, path: &'static str, operation: 
     let row = t.declared(Post, path);
     row.summary = "Add a domain, several domains, or the URL of a list";
     row.doc = "`domains` adds several domains in one change; the response lists which of them are new.";
-    row.input = Some(SchemaSource::new(input_schema::<L>));
-    row.output = Some(SchemaSource::new(answer_schema::<L>));
+    row.input.describe(SchemaSource::new(input_schema::<L>));
+    row.output = Output::Data(SchemaSource::new(answer_schema::<L>));
     let Work::Handler(one) = row.work.clone() else { return };
     row.work = Work::Handler(Arc::new(move |cx, request| match &request.body {
         Body::Json(Value::Object(map)) if map.contains_key("domains") => {
@@ -84,7 +84,7 @@ pub(super) fn rows<L: DomainList>(t: &mut Table, path: &'static str, operation: 
     let effect = Effect::Stores(Audit { action: operation, resource_type: L::NOUN });
     let row = t.action(path, operation, effect, remove::<L>);
     row.method = Delete;
-    row.input_required = true;
+    row.requires_input();
     row.summary = "Remove domains from the list";
     row.doc = "Removes all in one change. Domains that are not in the list are ignored.";
 }

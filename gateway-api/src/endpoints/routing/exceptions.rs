@@ -11,7 +11,7 @@ use crate::gateway::Open;
 use crate::reply::Reply;
 use crate::request::Req;
 use crate::table::collection::Object;
-use crate::table::{Collection, Live, Ops, Table};
+use crate::table::{Collection, Live, Ops, Output, SchemaSource, Table, output_schema};
 
 const KIND: &Kind = &Kind::of::<Exception>();
 
@@ -24,7 +24,7 @@ pub(super) fn rows(t: &mut Table) {
         live: Some(Live::beside(observe)),
     });
     let row = t.view("/exceptions/active", "list_active_exceptions", active).summary("Active exceptions");
-    row.list = true;
+    row.output = Output::List(SchemaSource::new(output_schema::<Exception>));
 }
 
 /// Adds the status at the current time.

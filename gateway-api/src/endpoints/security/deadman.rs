@@ -32,7 +32,7 @@ pub(super) fn rows(t: &mut Table) {
         )
         .access(Access::Administer);
     row.method = Method::Put;
-    row.input_required = true;
+    row.requires_input();
     let row = t.action("/system/wipe", WIPE.action, Effect::Stores(WIPE), wipe);
     row.summary("Wipe the gateway")
         .doc(
@@ -41,7 +41,7 @@ pub(super) fn rows(t: &mut Table) {
              blocked, and it does not start again before the file `wiped` is removed there.",
         )
         .access(Access::Administer);
-    row.input_required = true;
+    row.requires_input();
 }
 
 #[derive(Debug, Serialize, JsonSchema)]

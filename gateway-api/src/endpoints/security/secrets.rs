@@ -37,7 +37,7 @@ pub(super) fn rows(t: &mut Table) {
              The passphrase is kept on this machine, so that the gateway starts unattended.",
         )
         .access(Access::Administer);
-    row.input_required = true;
+    row.requires_input();
     t.command("/secrets/clear-passphrase", CLEAR.action, Effect::Stores(CLEAR), clear)
         .summary("Store all secrets unencrypted")
         .access(Access::Administer);

@@ -3,6 +3,8 @@
 use gateway_model::kinds::alert_rule::AlertKind;
 use sha2::{Digest, Sha256};
 
+use crate::hexadecimal::hex;
+
 /// Identity of an alert: its kind, and its subject among those of the kind.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AlertKey {
@@ -21,6 +23,6 @@ impl AlertKey {
         hasher.update(self.kind.as_str());
         hasher.update([0]);
         hasher.update(&self.subject);
-        hasher.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+        hex(&hasher.finalize()[..8])
     }
 }

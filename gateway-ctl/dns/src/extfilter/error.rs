@@ -24,8 +24,6 @@ pub enum Error {
     Status(u16),
     #[error("unexpected reply from the filter backend: not the API of Pi-hole 6")]
     Malformed,
-    #[error("the filter backend did not apply the change")]
-    NotObeyed,
 }
 
 impl Error {

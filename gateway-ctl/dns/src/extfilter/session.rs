@@ -38,19 +38,11 @@ impl Session {
     }
 
     pub(super) async fn get(&self, path: &str) -> Result<Value, Error> {
-        self.request(Method::GET, path, None).await
-    }
-
-    pub(super) async fn post(&self, path: &str, body: &Value) -> Result<Value, Error> {
-        self.request(Method::POST, path, Some(body)).await
-    }
-
-    async fn request(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Error> {
         let mut expired: Option<Zeroizing<String>> = None;
         loop {
             let session = self.session(expired.as_ref()).await?;
             let reply = session.as_ref().map(|session| session.as_str());
-            let answer = self.client.request(method.clone(), path, reply, body).await?;
+            let answer = self.client.request(Method::GET, path, reply, None).await?;
             match (answer.0, session) {
                 (status, _) if status.is_success() => return Ok(answer.1),
                 (StatusCode::UNAUTHORIZED, None) => return Err(Error::PasswordWanted),

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use bytes::Bytes;
 use gateway_outbound::Resolver;
@@ -12,6 +13,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
+use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -28,12 +30,9 @@ struct FakeState {
     logins: usize,
     requests: Vec<String>,
     seats: usize,
-    disabled: bool,
-    timer: Option<u64>,
     open: bool,
     second_factor: bool,
-    read_only: bool,
-    stubborn: bool,
+    disabled: bool,
 }
 
 struct FakeBackend {
@@ -149,21 +148,12 @@ fn said(
         ("GET", "/api/stats/summary") => {
             (200, json!({"queries": {"total": 1234, "blocked": 56, "percent_blocked": 4.5}, "clients": {}}))
         }
-        ("POST", "/api/dns/blocking") if house.read_only => (403, error("forbidden", "Unable to change")),
-        ("POST", "/api/dns/blocking") => {
-            if !house.stubborn {
-                house.disabled = body["blocking"] == false;
-                house.timer = body["timer"].as_u64();
-            }
-            (200, blocking(house))
+        ("GET", "/api/dns/blocking") => {
+            let blocking = if house.disabled { "disabled" } else { "enabled" };
+            (200, json!({"blocking": blocking, "timer": null, "took": 0.001}))
         }
-        ("GET", "/api/dns/blocking") => (200, blocking(house)),
         _ => (404, error("not_found", "Not found")),
     }
-}
-
-fn blocking(house: &FakeState) -> Value {
-    json!({"blocking": if house.disabled { "disabled" } else { "enabled" }, "timer": house.timer, "took": 0.001})
 }
 
 #[tokio::test]
@@ -213,18 +203,12 @@ async fn an_expired_session_is_renewed_once_for_all_callers() {
 }
 
 #[tokio::test]
-async fn filtering_is_switched_live_and_for_a_while() {
+async fn disabled_blocking_is_in_the_status() {
     let fake = FakeBackend::new(house()).await;
     let backend = fake.backend(PASSWORD);
-    let off = backend.set_blocking(false, Some(Duration::from_secs(60))).await.unwrap();
-    assert_eq!(off, Blocking { blocking: false, timer: Some(60.0) });
+    assert_eq!(backend.status(true).await.blocking, Some(true));
+    fake.change(|house| house.disabled = true);
     assert_eq!(backend.status(true).await.blocking, Some(false));
-    let on = backend.set_blocking(true, None).await.unwrap();
-    assert_eq!(on, Blocking { blocking: true, timer: None });
-    fake.change(|house| house.stubborn = true);
-    assert_eq!(backend.set_blocking(false, None).await, Err(Error::NotObeyed));
-    fake.change(|house| house.read_only = true);
-    assert_eq!(backend.set_blocking(false, None).await, Err(Error::ReadOnly));
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use gateway_core::dns::domain_set::Key;
 use gateway_core::dns::zones::{Copy, Times, numbers};
 use gateway_core::dns::{Name, NameRef, Record};
+use gateway_core::hexadecimal;
 use gateway_model::Id;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -34,7 +35,7 @@ pub(super) struct ZoneHeader {
 
 impl ZoneHeader {
     pub(super) fn new(zone: &Name, by: &str, fetched: Timestamp, body: &[u8]) -> ZoneHeader {
-        ZoneHeader { zone: zone.to_string(), by: by.to_owned(), fetched, digest: hex(body) }
+        ZoneHeader { zone: zone.to_string(), by: by.to_owned(), fetched, digest: digest_of(body) }
     }
 
     /// Reports whether it is of the zone, by one of its primaries.
@@ -51,8 +52,8 @@ pub(super) struct CompleteZone {
     pub times: Times,
 }
 
-fn hex(body: &[u8]) -> String {
-    digest(&SHA256, body).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+fn digest_of(body: &[u8]) -> String {
+    hexadecimal::hex(digest(&SHA256, body).as_ref())
 }
 
 /// Records, the SOA record first: name, type, TTL, length, data.
@@ -105,7 +106,7 @@ pub(super) fn read(
         return Ok(None);
     }
     let body = &file[line + 1..];
-    if hex(body) != head.digest {
+    if digest_of(body) != head.digest {
         return Err(broken());
     }
     let records = records(body).ok_or_else(broken)?;

@@ -10,6 +10,7 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
+use gateway_core::hexadecimal::hex;
 use redb::{Database, ReadableDatabase, WriteTransaction};
 use zeroize::Zeroizing;
 
@@ -112,7 +113,7 @@ pub(crate) fn write(txn: &WriteTransaction, sealing: &SecretStorage) -> Result<(
 fn generate() -> Zeroizing<String> {
     let mut bytes = Zeroizing::new([0u8; 32]);
     getrandom::fill(bytes.as_mut_slice()).expect("a booted kernel has random numbers");
-    Zeroizing::new(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Zeroizing::new(hex(bytes.as_slice()))
 }
 
 fn read(path: &Path) -> Option<Zeroizing<String>> {

@@ -1,13 +1,11 @@
 //! Delivery of one notification to one receiver.
-
-use std::fmt::Write;
-
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::super::Notification;
 use super::super::receivers::Receiver;
+use crate::hexadecimal::hex;
 
 /// Delivery that was not accepted yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,9 +75,5 @@ impl Delivery {
 fn message_id(receiver: Receiver, notification: &Notification) -> String {
     let Notification { sequence, transition, alert, .. } = notification;
     let text = format!("{receiver}\n{}\n{sequence}\n{}\n{}", alert.id, transition.as_str(), alert.first_seen);
-    let digest = Sha256::digest(text.as_bytes());
-    digest.iter().take(16).fold("msg_".to_owned(), |mut id, byte| {
-        let _ = write!(id, "{byte:02x}");
-        id
-    })
+    format!("msg_{}", hex(&Sha256::digest(text.as_bytes())[..16]))
 }
