@@ -66,6 +66,7 @@ const _: () = {
     same(size_of::<FastEntry4>(), 32);
     same(size_of::<FastEntry6>(), 64);
     same(size_of::<FastTags>(), 8);
+    same(size_of::<FastReplaced>(), 80);
     same(size_of::<FastAction>(), 72);
     same(size_of::<FastPending>(), 104);
     same(size_of::<XdpLink>(), 16);

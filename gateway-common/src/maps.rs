@@ -143,6 +143,12 @@ maps! {
     FastTags4 "gw_fast_tags4" [FastFlows4::CAPACITY] u32 => FastTags;
     /// The same of IPv6 flows.
     FastTags6 "gw_fast_tags6" [FastFlows6::CAPACITY] u32 => FastTags;
+    /// Counters of the entries of a bucket of IPv4 flows.
+    FastTraffic4 "gw_fast_bytes4" [FastFlows4::CAPACITY] u32 => FastTraffic;
+    /// The same of IPv6 flows.
+    FastTraffic6 "gw_fast_bytes6" [FastFlows6::CAPACITY] u32 => FastTraffic;
+    /// Ring buffer of entries that were replaced, in bytes.
+    FastReplacements "gw_fast_gone" [4_194_304] u32 => FastReplaced;
     /// Array by [hash](crate::fast_path::hash): actions of the fast path.
     FastActions "gw_fast_actions" [65_536] u32 => FastAction;
     /// Array by traffic control index: packets between ingress and the egress guard.

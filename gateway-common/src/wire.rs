@@ -36,7 +36,7 @@ pub use dns_verdict::{DNS_VERDICT_LIFETIME, DnsVerdictKey, DnsVerdictValue};
 pub use event::{BlockKey, COUNTER_PAGE, CounterPage, CounterValue, EventRecord, counter_place};
 pub use fast_path::{
     FAST_OFF, FAST_PLACES, FastAction, FastCounter, FastEnd, FastEntry4, FastEntry6, FastLink, FastPending,
-    FastState, FastTags, fast_flags, fast_words,
+    FastReplaced, FastState, FastTags, FastTraffic, fast_flags, fast_traffic, fast_words,
 };
 pub use flow::{
     DEADLINE_SHIFT, FLOW_TICK_SHIFT, FlowKey, FlowValue, Fragment, ShortFlowKey, deadline, earlier,

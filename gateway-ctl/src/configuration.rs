@@ -160,6 +160,7 @@ pub fn network(config: &Bootstrap, numbers: &mut UplinkNumbers) -> Network {
         sticky: config.network.wan_sticky,
         sample_every: SAMPLE_EVERY,
         fast_path: config.dataplane.fast_path == FastPathMode::On,
+        flow_log: config.flow_log.enabled,
         xdp: xdp_modes(&config.dataplane),
         dns_port: config.dns.listen_addr.port(),
         admin_port: admin_port(config),

@@ -196,6 +196,7 @@ fn try_forward<F: Table, const OFFSET: usize>(
     if written.is_none() {
         return Some(TC_ACT_SHOT);
     }
+    F::count(hash, place, head.length);
     if is_reply {
         count(&maps::FAST_COUNTS, FastCounter::Replied as u32, length);
     } else {

@@ -3,6 +3,8 @@
 //! Writers do not exclude each other. Two that write one place leave an entry or an action whose digest is of neither, so
 //! no packet uses it.
 
+use core::intrinsics::{AtomicOrdering, atomic_xadd};
+
 use aya_ebpf::macros::map;
 use aya_ebpf::maps::PerCpuArray;
 use gateway_common::fast_path::entry::{Leaving, Pair, Validity, is_free};
@@ -10,7 +12,9 @@ use gateway_common::fast_path::hash;
 use gateway_common::fast_path::header::{Family, Head, V4, V6};
 use gateway_common::fast_path::key::Key;
 use gateway_common::maps::{self as spec, MapSpec};
-use gateway_common::wire::{FAST_PLACES, FastAction, FastState, FastTags};
+use gateway_common::wire::{
+    FAST_PLACES, FastAction, FastReplaced, FastState, FastTags, FastTraffic, fast_traffic,
+};
 
 use crate::{maps, words};
 
@@ -40,12 +44,13 @@ static WORKSPACE6: PerCpuArray<Workspace<V6>> = PerCpuArray::with_max_entries(1,
 const ACTION_PLACES: u32 = 4;
 
 /// The table of a family.
-pub trait Table: Family {
-    fn workspace() -> Option<*mut Workspace<Self>>
-    where
-        Self: Sized;
+pub trait Table: Family + Sized {
+    fn workspace() -> Option<*mut Workspace<Self>>;
     fn bucket(hash: u64) -> Option<*mut [Self::Entry; FAST_PLACES]>;
     fn tags(hash: u64) -> Option<*mut FastTags>;
+    fn traffic(hash: u64) -> Option<*mut FastTraffic>;
+    /// Returns the number of a bucket.
+    fn number(hash: u64) -> u32;
 
     /// Returns the entry of a key.
     #[inline(always)]
@@ -77,7 +82,9 @@ pub trait Table: Family {
         let found = choose(place, hash, |index| Self::is_of(unsafe { &(*bucket)[index] }, key));
         let found = found.or_else(|| {
             // SAFETY: as above.
-            choose(place, hash, |index| is_free(Self::state(unsafe { &(*bucket)[index] }), now))
+            let free = choose(place, hash, |index| is_free(Self::state(unsafe { &(*bucket)[index] }), now))?;
+            report_replaced::<Self>(hash, free as u32);
+            Some(free)
         });
         let Some(index) = found else { return false };
         // SAFETY: the number is below that of the places.
@@ -88,7 +95,51 @@ pub trait Table: Family {
         }
         true
     }
+
+    /// Counts a packet of the entry that [`find`](Self::find) has returned last, by the length of its IP packet.
+    #[inline(always)]
+    fn count(hash: u64, place: &mut u32, length: u32) {
+        let Some(traffic) = Self::traffic(hash) else { return };
+        // SAFETY: the pointer is from a reference.
+        let step = unsafe { (&raw mut *place).read_volatile() } as usize;
+        let index = (hash::first_place(hash) + step) & (FAST_PLACES - 1);
+        // SAFETY: the number is below that of the places, and the words are aligned.
+        unsafe {
+            let word = traffic.cast::<u64>().add(index);
+            atomic_xadd::<u64, u64, { AtomicOrdering::Relaxed }>(word, fast_traffic(length));
+        }
+    }
 }
+
+/// Reports an entry whose place another one takes, with what was counted there.
+// As for `index_of`.
+#[inline(never)]
+fn report_replaced<F: Table>(hash: u64, place: u32) -> u32 {
+    let place = place as usize & (FAST_PLACES - 1);
+    let (Some(bucket), Some(traffic)) = (F::bucket(hash), F::traffic(hash)) else { return 0 };
+    // SAFETY: the number is below that of the places.
+    let (entry, word) = unsafe {
+        (bucket.cast::<F::Entry>().add(place), traffic.cast::<u64>().add(place).read_volatile())
+    };
+    // SAFETY: the pointer is to a value of the map.
+    if F::state(unsafe { &*entry }).protocol == 0 {
+        return 0;
+    }
+    let Some(mut record) = maps::FAST_REPLACED.reserve::<FastReplaced>(0) else { return 0 };
+    // SAFETY: the record has room for an entry of either family, and is written as a whole before it is submitted.
+    unsafe {
+        let record = record.as_mut_ptr();
+        (&raw mut (*record).word).write(word);
+        (&raw mut (*record).place).write(F::number(hash) * FAST_PLACES as u32 + place as u32);
+        (&raw mut (*record).ipv6).write(F::IPV6 as u32);
+        words::copy(entry.cast_const(), (&raw mut (*record).entry).cast::<F::Entry>());
+    }
+    record.submit(NO_WAKEUP);
+    0
+}
+
+/// Nothing waits for the ring (`BPF_RB_NO_WAKEUP`).
+const NO_WAKEUP: u64 = 1;
 
 impl Table for V4 {
     #[inline(always)]
@@ -104,6 +155,16 @@ impl Table for V4 {
     #[inline(always)]
     fn tags(hash: u64) -> Option<*mut FastTags> {
         maps::FAST_TAGS4.get_ptr_mut(hash::index(hash, spec::FastTags4::CAPACITY))
+    }
+
+    #[inline(always)]
+    fn traffic(hash: u64) -> Option<*mut FastTraffic> {
+        maps::FAST_TRAFFIC4.get_ptr_mut(Self::number(hash))
+    }
+
+    #[inline(always)]
+    fn number(hash: u64) -> u32 {
+        hash::index(hash, spec::FastFlows4::CAPACITY)
     }
 }
 
@@ -121,6 +182,16 @@ impl Table for V6 {
     #[inline(always)]
     fn tags(hash: u64) -> Option<*mut FastTags> {
         maps::FAST_TAGS6.get_ptr_mut(hash::index(hash, spec::FastTags6::CAPACITY))
+    }
+
+    #[inline(always)]
+    fn traffic(hash: u64) -> Option<*mut FastTraffic> {
+        maps::FAST_TRAFFIC6.get_ptr_mut(Self::number(hash))
+    }
+
+    #[inline(always)]
+    fn number(hash: u64) -> u32 {
+        hash::index(hash, spec::FastFlows6::CAPACITY)
     }
 }
 

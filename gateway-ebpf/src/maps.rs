@@ -183,6 +183,14 @@ pub static FAST_FLOWS4: Array<Value<spec::FastFlows4>> =
 #[map(name = "gw_fast6")]
 pub static FAST_FLOWS6: Array<Value<spec::FastFlows6>> =
     Array::with_max_entries(size::<spec::FastFlows6>(), ON_PAGES);
+#[map(name = "gw_fast_bytes4")]
+pub static FAST_TRAFFIC4: Array<Value<spec::FastTraffic4>> =
+    Array::with_max_entries(size::<spec::FastTraffic4>(), ON_PAGES);
+#[map(name = "gw_fast_bytes6")]
+pub static FAST_TRAFFIC6: Array<Value<spec::FastTraffic6>> =
+    Array::with_max_entries(size::<spec::FastTraffic6>(), ON_PAGES);
+#[map(name = "gw_fast_gone")]
+pub static FAST_REPLACED: RingBuf = RingBuf::with_byte_size(size::<spec::FastReplacements>(), 0);
 #[map(name = "gw_fast_tags4")]
 pub static FAST_TAGS4: Array<Value<spec::FastTags4>> =
     Array::with_max_entries(size::<spec::FastTags4>(), ON_PAGES);

@@ -104,6 +104,7 @@ fn try_forward<F: Table>(context: &XdpContext, now: &Validity, link: &XdpLink) -
     if !is_trimmed || write_frame::<F>(context, frame, is_udp, checksum).is_none() {
         return Some(XDP_DROP);
     }
+    F::count(hash, place, head.length);
     // The daemon adds these counters to those of the fast path.
     if is_reply {
         count(&maps::XDP_COUNTS, XdpCounter::Replied as u32, length);

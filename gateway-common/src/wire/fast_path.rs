@@ -146,6 +146,30 @@ pub const FAST_PLACES: usize = 8;
 #[repr(transparent)]
 pub struct FastTags(pub u64);
 
+/// Counters of the entries of a bucket: bytes of IP packets above 24 bits of packets. A place keeps counting for the next
+/// entry, so the counters are never reset.
+pub type FastTraffic = [u64; FAST_PLACES];
+
+/// Returns what a packet of this length adds to the counter of its entry.
+#[inline(always)]
+pub const fn fast_traffic(length: u32) -> u64 {
+    (length as u64) << 24 | 1
+}
+
+/// Entry that another one has replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct FastReplaced {
+    /// Counter of its place.
+    pub word: u64,
+    /// Number of its bucket times [`FAST_PLACES`], and of its place.
+    pub place: u32,
+    /// 1 for a [`FastEntry6`], 0 for a [`FastEntry4`].
+    pub ipv6: u32,
+    /// The entry, from its first byte on. What follows a [`FastEntry4`] is undefined.
+    pub entry: [u32; 16],
+}
+
 /// Packet that ingress evaluated, until the egress guard sees it after routing and translation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]

@@ -3,18 +3,35 @@
 //! A record has what the dataplane did with a flow, and the packet key by which the same decision can be asked for again.
 //! What was not observed is `None`, never zero.
 
+mod active_flow;
 mod bytes;
 mod codec;
+mod counted_places;
 mod filter;
+mod naming;
+mod observation;
 mod record;
 mod top;
+mod tracker;
+mod usage;
 
+pub use active_flow::{AskedNames, Surroundings};
 pub use codec::{FlowView, encode, views};
+pub use counted_places::{CountedPlaces, CountedTraffic, PresentEntry, ReplacedEntry};
 pub use filter::{ClientCondition, DomainCondition, FlowFilter};
+pub use naming::FlowNames;
+pub use observation::{Connection, EvaluatedFlow, Observation, TcpState, Tuple};
 pub use record::{
     Client, Decision, FlowEnd, FlowId, FlowPath, FlowRecord, MAX_NAMES, MAX_PATHS, PacketKey, Traffic,
 };
 pub use top::{TopKey, TopRow, TopTable};
+pub use tracker::{FlowChange, FlowNews, Losses, MAX_FLOWS, Tracker};
+pub use usage::{
+    PendingUsage, Usage, UsageGroup, UsageKey, UsageRow, UsageStep, UsageTable, UsageView, encode_usage,
+    hour_of, usage_views,
+};
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tracker_tests;

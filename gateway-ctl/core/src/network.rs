@@ -43,6 +43,8 @@ pub struct Network {
     pub sample_every: u32,
     /// Packets of established flows pass the IP stack by.
     pub fast_path: bool,
+    /// Flows are logged, so the kernel counts their packets.
+    pub flow_log: bool,
     /// XDP mode of interfaces.
     pub xdp: XdpModes,
     /// Port of the resolver here; 0 without one.

@@ -1,8 +1,8 @@
 //! Target: records of the flow log.
 
-use gateway_core::flow_log::{FlowRecord, encode, views};
+use gateway_core::flow_log::{FlowRecord, UsageRow, encode, encode_usage, usage_views, views};
 
-/// Reads the bytes as a block of records. Checks that each record is the same when it is encoded again.
+/// Reads the bytes as a block of records, and of usage. Checks that each record is the same when it is encoded again.
 pub fn flow_record(data: &[u8]) {
     let mut length = 0;
     for view in views(data) {
@@ -15,4 +15,16 @@ pub fn flow_record(data: &[u8]) {
         assert_eq!(again, [Some(record)]);
     }
     assert!(length <= data.len(), "no record goes beyond the bytes");
+    for row in usage_views(data).filter_map(|view| view.row()) {
+        let mut bytes = Vec::new();
+        encode_usage(&mut bytes, &row);
+        let again: Vec<Option<UsageRow>> = usage_views(&bytes).map(|view| view.row()).collect();
+        assert!(
+            again
+                .iter()
+                .flatten()
+                .all(|again| again.usage == row.usage && again.key.device == row.key.device)
+        );
+        assert_eq!(again.len(), 1);
+    }
 }

@@ -30,6 +30,12 @@ pub(super) fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
     set("net.ipv4.tcp_fwmark_accept".into(), "1");
     // RFC 5382, REQ-5: at least 2 h 4 min. The kernel's default of five days lets a host hold entries that it needs no more.
     set("net.netfilter.nf_conntrack_tcp_timeout_established".into(), "7440");
+    if input.network.flow_log {
+        // Of connections that begin from now on: packets and bytes, the time of the start, and a report of the end.
+        for name in ["acct", "timestamp", "events"] {
+            set(format!("net.netfilter.nf_conntrack_{name}"), "1");
+        }
+    }
     for lan in input.network.lan.iter().filter(|lan| input.facts.links.contains_key(*lan)) {
         set(format!("net.ipv4.conf.{}.send_redirects", path_name(lan)), "0");
         // Answer for an address only on its own interface: neighbours must not find tunnel addresses.

@@ -6,6 +6,7 @@ mod access_point;
 mod audit;
 mod dataplane;
 mod dns;
+mod flow_log;
 mod lan_ipv6;
 mod plan_history;
 mod wan_access;
@@ -22,6 +23,7 @@ pub use access_point::AccessPoint;
 pub use audit::Audit;
 pub use dataplane::{Dataplane, FastPathMode, XdpInterface, XdpMode};
 pub use dns::Dns;
+pub use flow_log::FlowLog;
 pub use lan_ipv6::{LanIpv6, is_for_hosts};
 pub use plan_history::PlanHistory;
 pub use wan_access::WanAccess;
@@ -154,6 +156,7 @@ pub struct Bootstrap {
     pub bpf: Bpf,
     pub dataplane: Dataplane,
     pub audit: Audit,
+    pub flow_log: FlowLog,
     pub plan_history: PlanHistory,
     /// Created at the first start, when the store has no tunnel of the name.
     #[serde(skip_deserializing)]
@@ -291,6 +294,7 @@ impl Default for Bootstrap {
             bpf: Bpf::default(),
             dataplane: Dataplane::default(),
             audit: Audit::default(),
+            flow_log: FlowLog::default(),
             plan_history: PlanHistory::default(),
             tunnels: Vec::new(),
             given: GivenKeys::default(),
@@ -436,6 +440,7 @@ impl Bootstrap {
             uplinks.iter().flat_map(|wan| [wan.interface.as_str(), wan.display_name()]).collect();
         self.listen.wan_access.validate(self.auth.enabled, self.tls.enabled, &names, problems);
         self.dataplane.validate(problems);
+        self.flow_log.validate(problems);
         for (address, name) in &self.dns.upstream_tls_names {
             if !is_host_name(name) {
                 problems.add(code::FORMAT, format!("dns.upstream_tls_names.{address}"), "Expected a domain.");

@@ -182,6 +182,12 @@ impl FastPath {
         Ok(FastPathStats { on: *on, problem, counters, entries: entries.iter().sum(), changes })
     }
 
+    /// Returns the tables of entries, with descriptors of their own.
+    pub(super) fn tables(&self) -> Result<(ArrayMap<spec::FastFlows4>, ArrayMap<spec::FastFlows6>), Error> {
+        let inner = self.0.lock();
+        Ok((inner.flows4.try_clone()?, inner.flows6.try_clone()?))
+    }
+
     pub fn is_on(&self) -> bool {
         self.0.lock().on
     }

@@ -9,6 +9,7 @@
 //! Decision 0132 says how the records are stored, and why.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use gateway_common::maps::{self as spec, MapSpec};
 use gateway_common::verdict::Reason;
@@ -112,6 +113,27 @@ impl FlowReader {
         ])
     }
 
+    /// Calls `visit` with the records of the flows with a packet in the last `seconds`, and with their age. `seed` is
+    /// [`Programs::flow_seed`].
+    pub fn recent(
+        &self,
+        seconds: u16,
+        seed: u32,
+        mut visit: impl FnMut(FlowKey, FlowValue, Duration),
+    ) -> Result<(), Error> {
+        let now = ticks();
+        let oldest = u64::from(now).saturating_sub((u64::from(seconds) * 1_000_000_000) >> FLOW_TICK_SHIFT);
+        let mut visit = |key: FlowKey, flow: FlowValue| {
+            // A program may have written it meanwhile.
+            if u64::from(flow.seen) >= oldest && flow.is_of(key.hash(seed)) {
+                let age = u64::from(now.saturating_sub(flow.seen));
+                visit(key, flow, Duration::from_nanos(age << FLOW_TICK_SHIFT));
+            }
+        };
+        Table { records: &self.flows4, places: &self.flow_places4 }.for_each(&mut visit)?;
+        Table { records: &self.flows6, places: &self.flow_places6 }.for_each(&mut visit)
+    }
+
     /// Returns the flows with a packet in the last `seconds`, by policy index and leg.
     pub fn flows_by_leg(&self, seconds: u32) -> Result<BTreeMap<(PolicyIndex, LegId), u64>, Error> {
         let now = u64::from(ticks());
@@ -203,6 +225,11 @@ impl Programs {
             }
         }
         Ok(true)
+    }
+
+    /// Returns the secret of the digests in the flow table, for [`FlowReader::recent`].
+    pub fn flow_seed(&self) -> Result<u32, Error> {
+        self.seed()
     }
 
     /// Returns the flow table with its own descriptors. A read takes long and must not block the plan.

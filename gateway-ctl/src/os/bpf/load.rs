@@ -13,6 +13,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use rustix::io::Errno;
 
 use super::fast_path::FastPath;
+use super::fast_traffic::FastTraffic;
 use super::maps::Maps;
 use super::pins::map_ids;
 use super::programs::{
@@ -52,6 +53,7 @@ impl Programs {
         let maps = Maps::take(&mut ebpf)?;
         let xdp = Xdp::take(&mut ebpf, &mut verified, &links)?;
         let fast_path = FastPath::take(&mut ebpf, xdp.counts()?)?;
+        let fast_traffic = FastTraffic::take(&mut ebpf, fast_path.tables()?)?;
         let (learned, map_ids) = (FqdnCache::default(), map_ids(&maps_dir));
         let written = Written::default();
         let lowest_generation = 0;
@@ -59,6 +61,7 @@ impl Programs {
             ebpf,
             maps,
             fast_path,
+            fast_traffic,
             xdp,
             learned,
             links,

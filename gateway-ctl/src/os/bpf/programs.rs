@@ -11,6 +11,7 @@ use rustix::net::{AddressFamily, SocketType};
 
 use super::Error;
 use super::fast_path::FastPath;
+use super::fast_traffic::FastTraffic;
 use super::maps::{Entries, Maps};
 use super::tables::Written;
 use super::xdp::Xdp;
@@ -20,6 +21,8 @@ pub struct Programs {
     pub(super) ebpf: Ebpf,
     pub maps: Maps,
     pub fast_path: FastPath,
+    /// Packets and bytes of the entries of the fast path.
+    pub fast_traffic: FastTraffic,
     pub xdp: Xdp,
     /// DNS-learned IP addresses, the input of FQDN policies.
     pub(super) learned: FqdnCache,
