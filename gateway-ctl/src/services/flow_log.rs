@@ -66,7 +66,7 @@ struct Inner {
     asked: AskedAddresses,
 }
 
-/// What the log observes.
+/// Parts of the daemon that the log observes.
 struct Kernel {
     worlds: Arc<Worlds>,
     dataplane: KernelDataplane,
