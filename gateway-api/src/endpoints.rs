@@ -18,6 +18,7 @@ mod diagnostics;
 mod dns;
 mod export;
 mod federation;
+mod flows;
 pub(crate) mod health;
 mod hosts;
 mod interfaces;
@@ -65,6 +66,7 @@ pub fn table() -> Table {
     table.area("backup", snapshots::rows);
     table.area("backup", export::rows);
     table.area("diagnostics", diagnostics::rows);
+    table.area("diagnostics", flows::rows);
     table.area("security", security::rows);
     table.area("bluetooth", bluetooth::rows);
     table.area("ai", ai::rows);

@@ -18,6 +18,8 @@ pub mod events;
 pub mod extfilter;
 pub(crate) mod failover_reset;
 pub(crate) mod fast_path;
+pub mod flow_export;
+pub mod flow_log;
 pub mod flow_rate;
 pub mod foreign_routers;
 pub mod gateway_verdict;

@@ -33,6 +33,7 @@ mod fail_policies;
 mod fast_path;
 mod fast_path_xdp;
 mod filtering;
+mod flows;
 mod foreign_routers;
 mod function_health;
 mod health;

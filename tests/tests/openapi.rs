@@ -20,6 +20,7 @@ use server::Server;
 
 /// Endpoints that are not tested here, with the location of their tests.
 const ELSEWHERE: &[(&str, &str)] = &[
+    ("GET /flows/stream", "goes on for ever: e2e flows"),
     ("GET /events", "goes on for ever: contract views::events_tell_of_each_commit"),
     ("POST /alerts/email/test", "would send to whatever server was made up: the suite deliveries"),
     ("POST /alerts/mqtt/test", "would publish at whatever broker was made up: the suite deliveries"),

@@ -12,6 +12,10 @@ const ASSIGNED: &[(Access, &[(Method, &str)])] = &[
         &[
             (Get, "/dns/log"),
             (Get, "/dns/clients"),
+            (Get, "/flows"),
+            (Get, "/flows/top"),
+            (Get, "/flows/stream"),
+            (Get, "/flows/usage"),
             (Get, "/diagnostics/capture/{id}"),
             (Get, "/diagnostics/capture/{id}/stream"),
             (Get, "/diagnostics/capture/{id}/pcapng"),

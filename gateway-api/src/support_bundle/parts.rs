@@ -14,7 +14,7 @@ use crate::context::Cx;
 use crate::error::{ApiError, Code};
 use crate::log;
 use crate::request::{Query, Request};
-use crate::table::{Endpoint, Work};
+use crate::table::{Cost, Endpoint, Work};
 
 /// Timeout of the handler of a part.
 const HANDLER_TIMEOUT: Duration = Duration::from_secs(60);
@@ -113,11 +113,11 @@ pub(super) async fn reply_of(
 ) -> Result<ReplyReader, ApiError> {
     let endpoints = cx.api.table.endpoints();
     let found = endpoints.iter().find(|endpoint| endpoint.operation == operation);
-    let Some(Endpoint { work: Work::Handler(handler), access, list, heavy, .. }) = found else {
+    let Some(Endpoint { work: Work::Handler(handler), access, output, cost, .. }) = found else {
         return Err(ApiError::new(Code::NotSupported, format!("{operation} is not supported.")));
     };
     cx.require(*access)?;
-    let permit = if *list || *heavy { Some(cx.api.heavy.admit().await?) } else { None };
+    let permit = if output.is_list() || *cost == Cost::Heavy { Some(cx.api.heavy.admit().await?) } else { None };
     let query = query.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let request = Request { query: Query(query), ..Request::default() };
     let answered = tokio::time::timeout(HANDLER_TIMEOUT, handler(cx.clone(), request)).await;

@@ -1,6 +1,7 @@
 //! Table of commands: their words, the API endpoints they call, their output.
 
 mod build;
+mod flows;
 mod network;
 mod objects;
 mod operations;
@@ -20,6 +21,7 @@ pub fn table() -> Vec<Kind> {
     policy::kinds(&mut kinds);
     objects::kinds(&mut kinds);
     network::kinds(&mut kinds);
+    kinds.push(flows::kind());
     operations::kinds(&mut kinds);
     kinds
 }

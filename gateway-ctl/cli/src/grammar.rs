@@ -67,7 +67,8 @@ pub struct Call {
     pub path: &'static str,
 }
 
-/// Word after the verb. It replaces the placeholder of its name in the path; without one, it is a field of the body.
+/// Word after the verb. It replaces the placeholder of its name in the path; without one, it is a field of the body, or of the
+/// query of a GET.
 #[derive(Clone, Copy, Debug)]
 pub struct Operand {
     pub name: &'static str,
@@ -95,7 +96,7 @@ pub enum Arity {
     Many,
 }
 
-/// `--name VALUE`, a field of the body.
+/// `--name VALUE`, a field of the body, or of the query of a GET.
 #[derive(Clone, Copy, Debug)]
 pub struct Flag {
     pub name: &'static str,

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::client::Client;
 use crate::command_line::value;
 use crate::failure::{Failure, Usage};
-use crate::grammar::{Call, Command, Flag, ParameterKind};
+use crate::grammar::{Call, Command, Flag, Method, ParameterKind};
 use crate::input;
 
 /// Returns the path of a call and, for methods with a body, the body.
@@ -20,7 +20,8 @@ pub(crate) fn build(
     arguments: &ArgMatches,
 ) -> Result<(String, Option<String>), Failure> {
     // Mistakes in the input are found before a request is sent.
-    let body = body(command, call, arguments)?;
+    let is_query = call.method == Method::Get;
+    let body = if is_query { None } else { body(command, call, arguments)? };
     let mut path = call.path.to_owned();
     for operand in &command.operands {
         let placeholder = format!("{{{}}}", operand.name);
@@ -32,7 +33,33 @@ pub(crate) fn build(
             path = path.replace(&placeholder, &segment(&named));
         }
     }
+    if is_query {
+        path.push_str(&query(client, command, call, arguments)?);
+    }
     Ok((path, body))
+}
+
+/// Returns the operands that are not in the path, and the flags, as a query string.
+fn query(client: &Client, command: &Command, call: Call, arguments: &ArgMatches) -> Result<String, Failure> {
+    let mut pairs = Vec::new();
+    for operand in &command.operands {
+        if !call.path.contains(&format!("{{{}}}", operand.name))
+            && let Some(given) = value(arguments, operand.name)
+        {
+            let named = match operand.what {
+                ParameterKind::Object(collection) => resolve(client, collection, given)?,
+                _ => given.to_owned(),
+            };
+            pairs.push(format!("{}={}", operand.name, segment(&named)));
+        }
+    }
+    for flag in command.flags {
+        if let Some(given) = value(arguments, flag.name) {
+            pairs.push(format!("{}={}", flag.field, segment(given)));
+        }
+    }
+    let first = if pairs.is_empty() { "" } else { "?" };
+    Ok(format!("{first}{}", pairs.join("&")))
 }
 
 fn body(command: &Command, call: Call, arguments: &ArgMatches) -> Result<Option<String>, Failure> {

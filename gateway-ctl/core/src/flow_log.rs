@@ -1,7 +1,7 @@
 //! Flow log: records of the flows that the gateway forwarded or denied, and what is asked about them.
 //!
 //! A record has what the dataplane did with a flow, and the packet key by which the same decision can be asked for again.
-//! What was not observed is `None`, never zero.
+//! A field that was not observed is `None`, never zero.
 
 mod active_flow;
 mod bytes;

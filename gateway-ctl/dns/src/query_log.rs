@@ -3,6 +3,7 @@
 //! Workers write into [`WorkerBuffer`]s and never wait: a full buffer counts the records that it drops. One thread
 //! empties them every few seconds, counts, keeps the newest records in memory and appends all of them to files.
 
+mod answered;
 mod bloom;
 mod filter;
 mod format;
@@ -21,6 +22,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use parking_lot::{Condvar, Mutex};
 
+pub use answered::{AnswerObserver, AnsweredAddresses};
 pub use filter::{ClientFilter, DomainFilter, Filter};
 pub use gateway_journal::{PageStart, SearchEnd, Settings};
 use journal::Journal;
@@ -117,6 +119,11 @@ impl QueryLog {
     pub fn hits(&self) -> RuleCounters {
         self.collect(self.wall.now());
         self.journal.lock().hits()
+    }
+
+    /// Makes the log pass the addresses in its records on, except those of anonymous clients.
+    pub fn observe(&self, observer: AnswerObserver) {
+        self.journal.lock().observe(observer);
     }
 
     /// Forgets all records, in memory and files. Figures stay.

@@ -10,7 +10,7 @@ use crate::panics;
 use crate::service::{Context, Service};
 use crate::services::{
     auto_rollback, bridges, captures, conntrack, dhcp, dhcp_clients, endings, events, failover_reset,
-    fast_path, flow_rate, foreign_routers, gateway_verdict, guard_tap, history, hosts, ipv6_lan,
+    fast_path, flow_log, flow_rate, foreign_routers, gateway_verdict, guard_tap, history, hosts, ipv6_lan,
     kernel_tables, link_frames, moved_flows, neighbour_room, open_files, plan_history, prefix_delegation,
     proxies, quic_names, storage, time_server, tunnels, uplinks, world_alerts,
 };
@@ -51,6 +51,7 @@ pub(super) fn list(context: &Context, looping: JoinHandle<()>) -> Vec<Service> {
         gateway_verdict::service(context),
         history::service(context),
         plan_history::service(context),
+        flow_log::service(context),
         Service::new("commit_confirm", &context.store, auto_rollback::run),
         Service::new("exception_ends", context, endings::run),
         flow_rate::service(context),

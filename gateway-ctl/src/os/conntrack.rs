@@ -1,5 +1,6 @@
 //! Conntrack entries over ctnetlink: those that lack address translation, and how many each host holds.
 
+pub(crate) mod connections;
 pub(crate) mod usage;
 
 use std::io;

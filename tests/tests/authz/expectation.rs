@@ -33,6 +33,10 @@ const OPEN: &[&str] =
 const NOT_VIEWER: &[&str] = &[
     "GET /dns/log",
     "GET /dns/clients",
+    "GET /flows",
+    "GET /flows/top",
+    "GET /flows/stream",
+    "GET /flows/usage",
     "GET /diagnostics/capture/{id}",
     "GET /diagnostics/capture/{id}/stream",
     "GET /diagnostics/capture/{id}/pcapng",
@@ -51,6 +55,10 @@ const NOT_VIEWER: &[&str] = &[
 const CREDENTIAL: &[&str] = &[
     "GET /dns/log",
     "GET /dns/clients",
+    "GET /flows",
+    "GET /flows/top",
+    "GET /flows/stream",
+    "GET /flows/usage",
     "GET /diagnostics/capture/{id}",
     "GET /diagnostics/capture/{id}/stream",
     "GET /diagnostics/capture/{id}/pcapng",

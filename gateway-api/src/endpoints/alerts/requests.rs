@@ -34,7 +34,7 @@ pub(super) fn rows(t: &mut Table) {
              alert goes to receivers that got its beginning, also while it is muted.",
         )
         .answers(&[Code::InvalidState]);
-    endpoint.input_required = true;
+    endpoint.requires_input();
     t.command("/alerts/{id}/unmute", "unmute_alert", acts("unmute_alert"), unmute)
         .summary("Lift the mute of an alert")
         .doc("An alert that lasts is sent again.")

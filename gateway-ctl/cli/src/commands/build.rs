@@ -52,6 +52,11 @@ pub(super) fn list(call: Call, about: &'static str, columns: &'static [Column]) 
 }
 
 impl Command {
+    pub fn verb(mut self, verb: &'static str) -> Self {
+        self.verb = verb;
+        self
+    }
+
     pub fn operands<const N: usize>(mut self, operands: [Operand; N]) -> Self {
         self.operands = operands.into();
         self

@@ -1,4 +1,4 @@
-//! What is observed of flows at one instant, in three tables of the kernel.
+//! Observations of flows at one instant, in three tables of the kernel.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -25,7 +25,7 @@ impl From<&PacketKey> for Tuple {
     }
 }
 
-/// State of a TCP connection, as far as a record tells them apart.
+/// State of a TCP connection, as far as records distinguish them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TcpState {
     Open,

@@ -39,7 +39,7 @@ pub struct TopRow {
     pub received: Traffic,
 }
 
-/// Table of totals. Once it has [`MAX_KEYS`] values, further values are not told apart.
+/// Table of totals. Once it has [`MAX_KEYS`] values, further values are not distinguished.
 #[derive(Debug)]
 pub struct TopTable {
     by: TopKey,

@@ -22,7 +22,7 @@ const CLOCK_STEP: SignedDuration = SignedDuration::from_millis(1100);
 /// A connection whose end was not reported is missing in so many observations.
 const MISSING: u8 = 2;
 
-/// What the tracker has not kept.
+/// Flows that the tracker has not kept, since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
     /// Flows without a record, because too many were followed.

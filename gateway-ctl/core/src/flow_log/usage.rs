@@ -82,7 +82,7 @@ impl PendingUsage {
         self.keys.entry(key).or_default().add(usage);
     }
 
-    /// Returns all rows. What follows is added up anew.
+    /// Returns all rows. What follows is added up from zero.
     pub fn take(&mut self) -> Vec<UsageRow> {
         self.close();
         std::mem::take(&mut self.finished)

@@ -7,6 +7,7 @@ use gateway_journal::{PageStart, Query, Settings};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+use super::answered::{self, AnswerObserver};
 use super::format::QueryFormat;
 use super::record::views;
 use super::stats::{ClientStats, QueryCounts, RuleCounters, Totals};
@@ -25,6 +26,7 @@ pub(super) struct Journal {
     tomorrow: Timestamp,
     lost: u64,
     rebinding: u64,
+    observer: Option<AnswerObserver>,
 }
 
 impl Journal {
@@ -37,6 +39,7 @@ impl Journal {
             tomorrow: day(now).1,
             lost: 0,
             rebinding: 0,
+            observer: None,
         };
         journal.today = journal.written_today(now);
         journal
@@ -80,6 +83,9 @@ impl Journal {
             let name = view.name();
             let name = name.as_ref().and_then(NameBuf::as_ref);
             self.counts.add(view, name);
+            if let (Some(observer), Some(name)) = (&self.observer, name) {
+                answered::report(view, name, observer);
+            }
             let [blocked, cached] = &mut block.figures;
             *blocked += u32::from(view.status() == Some(Status::Blocked));
             *cached += u32::from(view.status() == Some(Status::Cached));
@@ -89,6 +95,11 @@ impl Journal {
 
     pub(super) fn set(&mut self, settings: Settings, now: Timestamp) {
         self.records.set(settings, now);
+    }
+
+    /// Passes the addresses of further records on.
+    pub(super) fn observe(&mut self, observer: AnswerObserver) {
+        self.observer = Some(observer);
     }
 
     /// Writes pending records. Those that cannot be written stay in memory only.

@@ -253,6 +253,11 @@ impl<'a> RecordView<'a> {
         Status::ALL.get(usize::from(self.0[22])).copied()
     }
 
+    /// Returns the answer, as far as it was stored.
+    pub(super) fn message(&self) -> Option<&'a [u8]> {
+        Some(self.rest()?.message)
+    }
+
     fn rest(&self) -> Option<VariablePart<'a>> {
         let bits = self.bits();
         let mut left = &self.0[FIXED..];

@@ -11,6 +11,7 @@ use gateway_core::dns::filter::Lists;
 use gateway_dns::WallClock;
 use gateway_dns::hooks::Daemon;
 use gateway_dns::lists::Subscriptions;
+use gateway_dns::query_log::AnswerObserver;
 use gateway_dns::resolver::Resolver;
 use gateway_dns::serve::kernel_cache::Dataplane;
 use gateway_dns::signing::Signatures;
@@ -32,6 +33,7 @@ use crate::engine::Engine;
 use crate::os::bpf::{DnsSources, KernelDnsCache};
 use crate::reconcile::Reason;
 use crate::services::active_alerts::ActiveAlerts;
+use crate::services::flow_log::FlowLog;
 use crate::services::hosts::HostInventory;
 use crate::store::Store;
 use crate::tls::Factory;
@@ -109,6 +111,10 @@ impl DnsService {
         let daemon = Daemon { supervisor, wall: WallClock::new(move || clock.now()) };
         let resolver =
             Resolver::start(settings, table, book, learner.clone(), asks, kernel_dns_cache, daemon).await?;
+        let flows = engine.handles().get::<FlowLog>();
+        resolver.log().observe(AnswerObserver::new(move |answered| {
+            flows.asked().note(answered.client, &answered.name, &answered.addresses);
+        }));
         let names = Arc::new(DnsService {
             resolver,
             upstreams,

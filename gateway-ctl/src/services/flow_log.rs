@@ -1,0 +1,299 @@
+//! Flow log: follows the flows of LAN hosts in the tables of the kernel, and keeps their records on disk.
+//!
+//! No packet makes an event. The service reads conntrack, the flow table and the counters of the fast path every few
+//! seconds, and the reports of connections that have ended. What it could not read in time is counted as lost.
+//!
+//! Decision 0200 says why.
+
+mod asked_addresses;
+mod format;
+mod metrics;
+mod observe;
+mod pages;
+mod pieces;
+mod usage;
+
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use gateway_core::flow_log::{
+    FlowChange, FlowNames, FlowNews, FlowRecord, Losses, Surroundings, Tracker, UsageRow, encode,
+};
+use gateway_journal::{Journal, Settings};
+use gateway_model::settings::bootstrap;
+use gateway_model::settings::groups::WipeLevel;
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use tokio::sync::broadcast;
+use tokio::time::MissedTickBehavior;
+
+use crate::clock::SharedClock;
+use crate::handles::Handle;
+use crate::reconcile::KernelDataplane;
+use crate::service::{Context, Service};
+use crate::supervise::blocking;
+use crate::world::{World, Worlds};
+pub use asked_addresses::AskedAddresses;
+use format::FlowFormat;
+pub use gateway_journal::{PageStart, SearchEnd};
+use observe::Observer;
+pub use pages::{FlowPage, FlowPageStart, FlowRow};
+use usage::UsageLog;
+pub use usage::UsageQuery;
+
+/// Folder of the records, in the state folder.
+const FOLDER: &str = "flows";
+/// Shortest time between two observations.
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
+/// Observations take at most one of so many parts of the time.
+const IDLE_SHARE: u32 = 20;
+/// Newest records that are kept in memory.
+const RECENT: usize = 4096;
+/// News that wait for the slowest reader.
+const NEWS: usize = 4096;
+
+/// Flow log. Clones are the same log.
+#[derive(Clone)]
+pub struct FlowLog(Arc<Inner>);
+
+struct Inner {
+    journal: Mutex<Journal<FlowFormat>>,
+    usage: Mutex<UsageLog>,
+    news: broadcast::Sender<Arc<FlowNews>>,
+    following: Mutex<Following>,
+    /// Set while the dataplane runs.
+    kernel: OnceLock<Kernel>,
+    asked: AskedAddresses,
+}
+
+/// Parts of the daemon that the log observes.
+struct Kernel {
+    worlds: Arc<Worlds>,
+    dataplane: KernelDataplane,
+    clock: SharedClock,
+}
+
+#[derive(Default)]
+struct Following {
+    tracker: Tracker,
+    observer: Observer,
+    /// Names of the last world.
+    names: Option<(Arc<World>, FlowNames)>,
+    last: Option<Instant>,
+    /// Duration of the last observation.
+    cost: Duration,
+    /// Settings that the journal has.
+    settings: Option<Settings>,
+    /// Nothing is logged any more.
+    is_over: bool,
+    written: u64,
+    /// Connections whose end the kernel could not report.
+    lost_reports: u64,
+    failed: u64,
+}
+
+/// Counters since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowLogStats {
+    /// Flows that go on.
+    pub active: usize,
+    pub written: u64,
+    pub losses: Losses,
+    /// Observations during which the kernel could not report all ends.
+    pub lost_reports: u64,
+    /// Observations that failed.
+    pub failed: u64,
+}
+
+impl Handle for FlowLog {
+    fn open(state_dir: &Path, now: Timestamp) -> FlowLog {
+        let settings = settings(state_dir, &bootstrap::FlowLog::default());
+        FlowLog(Arc::new(Inner {
+            journal: Mutex::new(Journal::new(settings, now)),
+            usage: Mutex::new(UsageLog::open(state_dir, now)),
+            news: broadcast::channel(NEWS).0,
+            following: Mutex::default(),
+            kernel: OnceLock::new(),
+            asked: AskedAddresses::default(),
+        }))
+    }
+}
+
+fn settings(state_dir: &Path, config: &bootstrap::FlowLog) -> Settings {
+    Settings {
+        directory: Some(state_dir.join(FOLDER)),
+        keep: Duration::from_secs(86_400) * config.keep_days,
+        bytes: u64::from(config.max_mb) << 20,
+        recent: RECENT,
+    }
+}
+
+/// Returns the service that follows flows. At its end it writes the parts of the flows that go on.
+pub(crate) fn service(context: &Context) -> Service {
+    let log = context.handles.get::<FlowLog>();
+    let (measured, erased, ended) = (log.clone(), log.clone(), log);
+    let clock = context.store.clock().clone();
+    Service::new("flow_log", context, run)
+        .measures(move |registry| metrics::register(registry, &measured.stats()))
+        .erases(move |level| {
+            let log = erased.clone();
+            blocking(move || log.erase(level))
+        })
+        .releases(move || blocking(move || ended.stop(clock.now())))
+}
+
+/// Observes until it is aborted.
+async fn run(context: Context) {
+    let log = context.handles.get::<FlowLog>();
+    let (worlds, dataplane) = (context.worlds.clone(), context.dataplane.clone());
+    let kernel = Kernel { worlds, dataplane, clock: context.store.clock().clone() };
+    // It is the same after a restart of the task.
+    let _ = log.0.kernel.set(kernel);
+    let mut ticks = tokio::time::interval(POLL_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let log = log.clone();
+        blocking(move || log.observe(POLL_INTERVAL)).await;
+    }
+}
+
+impl FlowLog {
+    /// Returns the addresses that clients have resolved, which name the destinations of flows.
+    pub fn asked(&self) -> &AskedAddresses {
+        &self.0.asked
+    }
+
+    pub fn stats(&self) -> FlowLogStats {
+        let following = self.0.following.lock();
+        FlowLogStats {
+            active: following.tracker.active().count(),
+            written: following.written,
+            losses: following.tracker.losses,
+            lost_reports: following.lost_reports,
+            failed: following.failed,
+        }
+    }
+
+    /// Returns the reason for which nothing is written to files.
+    pub fn error(&self) -> Option<String> {
+        self.0.journal.lock().error().map(str::to_owned)
+    }
+
+    /// Observes the flows, unless that was done in the last `interval`, or would take too large a share of the time.
+    /// Blocks on the kernel and on files.
+    fn observe(&self, interval: Duration) {
+        let Some(kernel) = self.0.kernel.get() else { return };
+        let mut following = self.0.following.lock();
+        let pause = interval.max(following.cost * IDLE_SHARE);
+        let begun = Instant::now();
+        if following.is_over || following.last.is_some_and(|last| begun.duration_since(last) < pause) {
+            return;
+        }
+        let world = kernel.worlds.last();
+        let now = kernel.clock.now();
+        let config = world.config.flow_log;
+        let wanted = settings(&world.config.state_dir, &config);
+        if following.settings.as_ref() != Some(&wanted) {
+            self.0.journal.lock().set(wanted.clone(), now);
+            following.settings = Some(wanted);
+        }
+        if !config.enabled {
+            following.tracker.forget();
+            following.observer = Observer::default();
+            return;
+        }
+        following.tracker.has_listeners = self.0.news.receiver_count() > 0;
+        let records = following.advance(kernel, &world, &self.0.asked, now);
+        self.0.usage.lock().add(following.tracker.take_usage(), now);
+        following.tracker.take_news().into_iter().for_each(|news| self.publish(news));
+        following.last = Some(begun);
+        following.cost = begun.elapsed();
+        self.write(&mut following, &records, now);
+        self.0.journal.lock().tick(now);
+    }
+
+    /// Returns the changes of flows from now on. A reader that is too slow loses some.
+    pub fn subscribe(&self) -> broadcast::Receiver<Arc<FlowNews>> {
+        self.0.news.subscribe()
+    }
+
+    /// Returns bytes by hour or day. Blocks on files.
+    pub fn usage(&self, query: &UsageQuery) -> Vec<UsageRow> {
+        self.0.usage.lock().read(query)
+    }
+
+    fn publish(&self, news: FlowNews) {
+        // Without a reader, it is lost.
+        let _ = self.0.news.send(Arc::new(news));
+    }
+
+    fn write(&self, following: &mut Following, records: &[FlowRecord], now: Timestamp) {
+        if self.0.news.receiver_count() > 0 {
+            let ended =
+                records.iter().map(|record| FlowNews { change: FlowChange::Ended, record: record.clone() });
+            ended.for_each(|news| self.publish(news));
+        }
+        following.written += records.len() as u64;
+        let mut bytes = Vec::new();
+        records.iter().for_each(|record| encode(&mut bytes, record));
+        self.0.journal.lock().add(bytes, now, |view, block| format::note(view, block));
+    }
+
+    /// Writes the parts of flows that go on, and ends the log.
+    fn stop(&self, now: Timestamp) {
+        let mut following = self.0.following.lock();
+        if !following.is_over {
+            following.is_over = true;
+            let records = following.tracker.stop(now);
+            self.write(&mut following, &records, now);
+            self.0.journal.lock().flush(now);
+            let mut usage = self.0.usage.lock();
+            usage.add(following.tracker.take_usage(), now);
+            usage.write(now);
+        }
+    }
+
+    /// Erases all records, in memory and on disk. After a hard wipe, none is written any more.
+    fn erase(&self, level: WipeLevel) -> std::io::Result<()> {
+        let mut following = self.0.following.lock();
+        if let Some(kernel) = self.0.kernel.get() {
+            following.tracker.forget_past(kernel.clock.now());
+        }
+        self.0.asked.clear();
+        following.is_over |= level == WipeLevel::Hard;
+        let _ = following.tracker.take_usage();
+        let erased = self.0.journal.lock().erase();
+        erased.and(self.0.usage.lock().erase())
+    }
+}
+
+impl Following {
+    /// Reads the kernel. Returns the records that are finished.
+    fn advance(
+        &mut self,
+        kernel: &Kernel,
+        world: &Arc<World>,
+        asked: &AskedAddresses,
+        now: Timestamp,
+    ) -> Vec<FlowRecord> {
+        if self.names.as_ref().is_none_or(|(known, _)| !Arc::ptr_eq(known, world)) {
+            self.names = Some((world.clone(), FlowNames::new(&world.input(), world.live())));
+        }
+        let Some((_, names)) = &self.names else { return Vec::new() };
+        match self.observer.observe(&kernel.dataplane, now) {
+            Ok(seen) => {
+                self.lost_reports += u64::from(seen.is_incomplete);
+                self.tracker.observe(seen, &Surroundings { names, asked, now })
+            }
+            Err(error) => {
+                if self.failed == 0 {
+                    tracing::warn!(%error, "failed to read the flows of the kernel");
+                }
+                self.failed += 1;
+                Vec::new()
+            }
+        }
+    }
+}

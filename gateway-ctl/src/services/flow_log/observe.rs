@@ -1,0 +1,100 @@
+//! Reading of the kernel's tables.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::io;
+
+use gateway_common::wire::{FlowKey, FlowValue, Fragment};
+use gateway_core::flow_log::{EvaluatedFlow, Observation, PacketKey, Tuple};
+use gateway_model::MacAddr;
+use jiff::{SignedDuration, Timestamp};
+
+use crate::os::conntrack::connections::{self, EndedConnections};
+use crate::reconcile::KernelDataplane;
+
+/// Records of the flow table without a packet for longer are not read. A flow that sends again is read then.
+const RECENT_SECONDS: u16 = 600;
+
+/// Reader of the tables, with its subscription.
+#[derive(Default)]
+pub(super) struct Observer {
+    ended: Option<EndedConnections>,
+}
+
+impl Observer {
+    /// Returns what was observed since the last call. Blocks on the kernel.
+    pub(super) fn observe(&mut self, dataplane: &KernelDataplane, now: Timestamp) -> io::Result<Observation> {
+        let is_first = self.ended.is_none();
+        let ended = match self.ended.take() {
+            Some(ended) => ended,
+            None => EndedConnections::open()?,
+        };
+        // Ends before the tables: what ends between is reported in the next observation.
+        let (reports, is_incomplete) = ended.take()?;
+        self.ended = Some(ended);
+        let evaluated = evaluated(dataplane, now)?;
+        let connections = connections::list()?;
+        // Behind conntrack: an entry of the fast path is of a connection that conntrack has.
+        let fast_traffic = dataplane.with(|programs| programs.fast_traffic.clone());
+        let passed_by =
+            fast_traffic.read().inspect_err(|error| tracing::warn!(%error, "failed to read counters"));
+        let passed_by = passed_by.ok();
+        Ok(Observation {
+            ended: if is_first { Vec::new() } else { reports },
+            is_incomplete,
+            connections,
+            evaluated,
+            passed_by,
+        })
+    }
+}
+
+fn evaluated(dataplane: &KernelDataplane, now: Timestamp) -> io::Result<HashMap<Tuple, EvaluatedFlow>> {
+    let opened = dataplane.with(|programs| Ok((programs.flow_reader()?, programs.flow_seed()?)));
+    let (reader, seed) = opened.map_err(|error: crate::os::bpf::Error| io::Error::other(error))?;
+    let mut flows: HashMap<Tuple, EvaluatedFlow> = HashMap::new();
+    let visit = |key: FlowKey, value: FlowValue, age| {
+        // The ports of a later fragment are in the first one.
+        if key.fragment == Fragment::Later as u8 {
+            return;
+        }
+        let age = SignedDuration::try_from(age).unwrap_or(SignedDuration::ZERO);
+        let flow = evaluated_flow(&key, &value, now.checked_sub(age).unwrap_or(now));
+        match flows.entry(Tuple::from(&flow.key)) {
+            Entry::Occupied(mut known) if known.get().seen_at <= flow.seen_at => {
+                known.insert(flow);
+            }
+            Entry::Occupied(_) => {}
+            Entry::Vacant(free) => {
+                free.insert(flow);
+            }
+        }
+    };
+    reader.recent(RECENT_SECONDS, seed, visit).map_err(io::Error::other)?;
+    Ok(flows)
+}
+
+fn evaluated_flow(key: &FlowKey, value: &FlowValue, seen_at: Timestamp) -> EvaluatedFlow {
+    let key = PacketKey {
+        interface: key.interface,
+        vlan: key.vlan,
+        mac: MacAddr(key.mac.octets()),
+        source: key.source.into(),
+        destination: key.destination.into(),
+        source_port: key.source_port,
+        destination_port: key.destination_port,
+        protocol: key.protocol,
+    };
+    EvaluatedFlow {
+        key,
+        generation: value.generation,
+        action: value.action,
+        reason: value.reason,
+        mark: value.mark,
+        policy: value.policy,
+        device: value.device,
+        leg: value.leg,
+        seen_at,
+        denied: None,
+    }
+}
