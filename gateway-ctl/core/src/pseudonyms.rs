@@ -1,7 +1,7 @@
 //! Pseudonyms for what a support bundle must not show: names, addresses, domains, secrets.
 //!
 //! The same value has the same pseudonym under one key, wherever it is, so that a reader can follow it from the
-//! configuration into the log. Without the key nobody can compute a pseudonym of a value that they guess.
+//! configuration into the log. Without the key, no reader can compute the pseudonym of a value that they guess.
 //!
 //! Two rules find private values. Patterns find addresses, domains, URLs and keys by their shape. [`PrivateTerms`] has the
 //! texts of this gateway that people, hosts and peers chose. Words of the API and of the defaults are [`Vocabulary`], and

@@ -101,7 +101,7 @@ in_client dig +tcp @192.0.2.2 example.org ANY >/dev/null
 in_client dig +tries=1 +time=1 -p 5353 @224.0.0.251 printer.local A >/dev/null || true
 stop
 
-# DHCP of both families: a lease, and a solicitation that nobody answers.
+# DHCP of both families: a lease, and a solicitation without an answer.
 cat >"$work/udhcpd.conf" <<U
 start 192.0.2.100
 end 192.0.2.110
@@ -147,7 +147,7 @@ in_client ssh -o BatchMode=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile
   >/dev/null 2>&1 || true
 stop
 
-# Initial packets of QUIC, which nobody answers.
+# Initial packets of QUIC, without an answer.
 record quic
 in_client timeout 8 chromium --headless --no-sandbox --disable-gpu --user-data-dir="$work/chromium" --enable-quic \
   --origin-to-force-quic-on=www.example.org:443 --host-resolver-rules='MAP * 192.0.2.2' --disable-background-networking \

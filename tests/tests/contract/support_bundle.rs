@@ -181,10 +181,8 @@ async fn download(client: &Client, id: &str) -> BTreeMap<String, String> {
         .body(Body::empty())
         .expect("a request");
     let response = gateway_api::dispatch::answer(client.api.clone(), request, None).await;
-    assert_eq!(
-        (response.status().as_u16(), &response.headers()["content-type"]),
-        (200, &"application/gzip".parse().unwrap())
-    );
+    assert_eq!(response.status(), 200);
+    assert_eq!(response.headers()["content-type"], "application/gzip");
     let bytes = response.into_body().collect().await.expect("a body").to_bytes();
     let folder = tempfile::tempdir().expect("a folder");
     let archive = folder.path().join("bundle.tar.gz");
@@ -212,7 +210,7 @@ async fn bundle_of_a_seeded_gateway_has_no_private_value() {
     let files = download(&client, bundle["id"].as_str().expect("an id")).await;
     // Each value was there to be shown: in the configuration, in metrics, or in the log.
     let metrics = client
-        .raw(Request::get("/metrics").header("host", "127.0.0.1").body(Body::empty()).unwrap())
+        .raw(Request::get("/metrics").header("host", "127.0.0.1").body(Body::empty()).expect("a request"))
         .await
         .text;
     assert!(metrics.contains("tunnel-nach-oslo") && metrics.contains("regel-fuer-kim"), "{metrics}");

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_nobody_stay() {
+    fn addresses_of_no_host_stay() {
         for text in ["127.0.0.1", "0.0.0.0", "255.255.255.255", "224.0.0.251", "::", "::1", "ff02::fb"] {
             assert_eq!(of(text.parse().unwrap()), text);
         }

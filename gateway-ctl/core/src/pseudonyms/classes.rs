@@ -25,7 +25,7 @@ pub(super) fn opaque(key: &PseudonymKey, text: &str) -> String {
     key.token("opaque", text)
 }
 
-/// Returns the pseudonym of a MAC address. Groups, and the address of zeros, identify nobody.
+/// Returns the pseudonym of a MAC address. Groups, and the address of zeros, identify no host.
 pub(super) fn mac(key: &PseudonymKey, mac: MacAddr) -> String {
     if mac.0[0] & 1 == 1 || mac.0 == [0; 6] {
         return mac.to_string();

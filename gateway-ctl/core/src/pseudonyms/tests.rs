@@ -1,3 +1,5 @@
+//! Pseudonyms in texts, metrics and JSON: what must not be in the output, and what must stay.
+
 use std::io::Cursor;
 
 use proptest::prelude::*;

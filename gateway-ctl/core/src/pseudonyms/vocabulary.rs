@@ -26,7 +26,7 @@ impl Vocabulary {
         self.0.insert(word.to_owned());
     }
 
-    /// Adds the name of an interface, unless somebody chose it freely.
+    /// Adds the name of an interface, unless it is no usual one.
     pub fn add_interface(&mut self, name: &str) {
         if CONVENTIONAL_INTERFACE.is_match(name) {
             self.add(name);
