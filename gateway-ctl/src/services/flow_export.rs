@@ -151,7 +151,7 @@ impl FlowExports {
         &self,
         collector: Collector,
         config: &FlowExport,
-        revisions: &mut watch::Receiver<gateway_model::id::Revision>,
+        revisions: &mut watch::Receiver<u64>,
     ) -> Result<(), String> {
         let mut session = self.session(collector, config).await?;
         let mut cursor = self.cursors.lock().begin(collector, self.log.next_id());
