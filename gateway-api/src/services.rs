@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use gateway_ctl::service::Service;
+use gateway_ctl::services::anomalies::{self, AnomalySources};
 use gateway_ctl::services::dns::DnsService;
 use tokio::signal::unix::Signal;
 
@@ -32,6 +33,7 @@ pub(crate) fn list(api: &Arc<Api>, tls: Arc<Tls>, hangup: Signal) -> Vec<Service
         alerts,
         deliveries,
         mqtt_states,
+        handles,
         ..
     } = open;
     let followers = Followers { enforcement: enforcement.clone(), endpoint_names: endpoint_names.clone() };
@@ -59,6 +61,13 @@ pub(crate) fn list(api: &Arc<Api>, tls: Arc<Tls>, hangup: Signal) -> Vec<Service
         Service::new("watchdog", api, feed_watchdog),
         Service::new("health_checks", api, check_health),
     ]);
+    services.push(anomalies::service(&AnomalySources {
+        store: store.clone(),
+        worlds: worlds.clone(),
+        handles: handles.clone(),
+        dataplane: enforcement.dataplane(),
+        names: names.clone(),
+    }));
     services.extend(names.iter().flat_map(DnsService::services));
     services
 }

@@ -1,10 +1,9 @@
-//! Audit log, alerts with their rules and receivers, and the endpoints of anomalies that this version does not implement.
+//! Audit log, alerts with their rules and receivers.
 
 use gateway_core::alerts::{Alert, AlertStatus};
 use gateway_ctl::services::alerts::{Alerts, RequestError};
 use gateway_ctl::store::{AlertFilter, AuditEntry, AuditFilter, AuditResult, PageEnd};
 use gateway_model::Id;
-use gateway_model::capability::Capability;
 use gateway_model::kinds::AlertRule;
 use gateway_model::kinds::alert_rule::AlertKind;
 use gateway_model::settings::groups::{AlertEmail, AlertMqtt, AlertWebhook, Severity};
@@ -19,7 +18,6 @@ use crate::error::{ApiError, Code};
 use crate::query::parameters::{Before, Limit};
 use crate::reply::WithHeaders;
 use crate::request::Req;
-use crate::table::Method::Get;
 use crate::table::{Audit, Collection, Effect, Ops, Table};
 
 const NOUN: &str = "alert";
@@ -58,7 +56,7 @@ pub(super) fn rows(t: &mut Table) {
         .summary("Resolve an alert")
         .doc("If its condition still holds after the cooldown of its rule, it is raised again as another alert.")
         .answers(&[Code::InvalidState]);
-    t.unsupported(Capability::Anomalies, &[(Get, "/anomalies"), (Get, "/anomalies/stats")]);
+    super::anomalies::rows(t);
 }
 
 /// Query of the alerts.

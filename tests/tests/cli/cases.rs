@@ -219,7 +219,7 @@ pub(super) const CASES: &[Case] = &[
     case("discard", &["discard"]),
     newest("audit", &["audit"]),
     header("alerts", &["alerts"]),
-    case("anomalies", &["anomalies"]),
+    header("anomalies", &["anomalies"]),
     shape("backup-status", &["backup", "status"]),
     case("backup-run", &["backup", "run"]),
     shape("backup-export", &["backup", "export"]),
