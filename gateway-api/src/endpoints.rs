@@ -5,6 +5,7 @@ use crate::table::Table;
 
 mod ai;
 mod alerts;
+mod anomalies;
 mod auth;
 mod backup;
 mod bluetooth;

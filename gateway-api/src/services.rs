@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use gateway_ctl::service::Service;
+use gateway_ctl::services::anomalies::{self, AnomalySources};
 use gateway_ctl::services::dns::DnsService;
 use gateway_ctl::services::flow_export::MetricsPage;
 use tokio::signal::unix::Signal;
@@ -36,6 +37,7 @@ pub(crate) fn list(api: &Arc<Api>, tls: Arc<Tls>, hangup: Signal) -> Vec<Service
         deliveries,
         mqtt_states,
         flow_exports,
+        handles,
         ..
     } = open;
     let followers = Followers { enforcement: enforcement.clone(), endpoint_names: endpoint_names.clone() };
@@ -65,6 +67,13 @@ pub(crate) fn list(api: &Arc<Api>, tls: Arc<Tls>, hangup: Signal) -> Vec<Service
         Service::new("health_checks", api, check_health),
         support_bundle::service(open),
     ]);
+    services.push(anomalies::service(&AnomalySources {
+        store: store.clone(),
+        worlds: worlds.clone(),
+        handles: handles.clone(),
+        dataplane: enforcement.dataplane(),
+        names: names.clone(),
+    }));
     services.extend(names.iter().flat_map(DnsService::services));
     services
 }

@@ -63,6 +63,11 @@ impl DataplaneReader {
         Hits { packets, bytes }
     }
 
+    /// Returns the bytes that a device has sent, by its slot.
+    pub fn device_bytes(&self, slot: u32) -> Result<u64, bpf::Error> {
+        self.read(|programs| programs.device_counters(slot)).map(|counted| counted.bytes)
+    }
+
     /// Counts the flows with a packet in the last seconds, by policy index and leg.
     pub fn flows_by_leg(&self, seconds: u32) -> Result<BTreeMap<(PolicyIndex, LegId), u64>, bpf::Error> {
         let Some(dataplane) = &self.0 else { return Ok(BTreeMap::new()) };

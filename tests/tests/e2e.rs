@@ -6,6 +6,7 @@ mod alert_delivery;
 mod alerts;
 mod alerts_of_gateway;
 mod allowed_ips;
+mod anomalies;
 mod bridges;
 mod captive;
 mod captures;

@@ -1,9 +1,8 @@
-//! Audit log, alerts with their rules and receivers, and the endpoints of anomalies that this version does not implement.
+//! Audit log, alerts with their rules and receivers.
 
 use gateway_core::alerts::{Alert, AlertStatus};
 use gateway_ctl::store::{AlertFilter, AuditEntry, AuditFilter, AuditResult, PageEnd};
 use gateway_model::Id;
-use gateway_model::capability::Capability;
 use gateway_model::kinds::AlertRule;
 use gateway_model::kinds::alert_rule::AlertKind;
 use gateway_model::settings::groups::{AlertEmail, AlertMqtt, AlertWebhook, Severity};
@@ -18,7 +17,6 @@ use crate::error::ApiError;
 use crate::query::parameters::{Before, Limit};
 use crate::reply::WithHeaders;
 use crate::request::Req;
-use crate::table::Method::Get;
 use crate::table::{Collection, Ops, Table};
 
 mod receiver_tests;
@@ -48,7 +46,7 @@ pub(super) fn rows(t: &mut Table) {
         .summary("Alerts that are not resolved, newest first")
         .doc("Includes those that are acknowledged, and those that are muted.");
     requests::rows(t);
-    t.unsupported(Capability::Anomalies, &[(Get, "/anomalies"), (Get, "/anomalies/stats")]);
+    super::anomalies::rows(t);
 }
 
 /// Query of the alerts.

@@ -6,6 +6,7 @@
 
 pub mod alerts;
 pub mod announcements;
+pub mod anomalies;
 pub mod captive;
 pub mod chain_status;
 pub mod compile;

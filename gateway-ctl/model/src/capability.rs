@@ -47,7 +47,6 @@ macro_rules! capabilities {
 }
 
 capabilities! {
-    Anomalies: Missing, "detects no anomalies", "anomaly detection";
     Assistant: Missing, "has no assistant", "the assistant";
     Bluetooth: Missing, "has no Bluetooth", "the Bluetooth service";
     Federation: Missing, "does not sync with other gateways", "federation";

@@ -1,6 +1,7 @@
 //! The kinds of resources, one module each.
 
 pub mod alert_rule;
+pub mod anomaly;
 pub(crate) mod api_key;
 pub mod bridge;
 pub mod chain;

@@ -224,7 +224,7 @@ pub(super) const CASES: &[Case] = &[
     header("alerts", &["alerts"]),
     case("alerts-mute-unknown", &["alerts", "mute", "7", "--seconds", "3600"]),
     case("alerts-unmute-unknown", &["alerts", "unmute", "7"]),
-    case("anomalies", &["anomalies"]),
+    header("anomalies", &["anomalies"]),
     shape("backup-status", &["backup", "status"]),
     case("backup-run", &["backup", "run"]),
     shape("backup-export", &["backup", "export"]),

@@ -23,7 +23,7 @@ async fn objects_without_effect_have_one_warning() {
     assert_eq!(warnings(&answer), [""], "{}", answer.text);
     assert!(answer.text.contains("without effect"), "{}", answer.text);
     // Endpoints that need the engine do not exist.
-    for path in ["/federation/status", "/anomalies"] {
+    for path in ["/federation/status", "/mesh/status"] {
         client.get(path).await.error(501, "not_supported");
     }
 }

@@ -2,6 +2,8 @@
 
 export const unused: Record<string, string> = {
   'GET /privacy/dns-mode': '/status and /privacy/status have the same',
+  'GET /anomalies': 'the page of anomalies is still to come',
+  'GET /anomalies/stats': 'the page of anomalies is still to come',
   'GET /version': '/status and /privacy/status have the same',
   'POST /tunnels/{id}/connect': 'an alias of /up and /down',
   'POST /tunnels/{id}/disconnect': 'an alias of /up and /down',

@@ -3,12 +3,14 @@
 //! Strict, unlike the API: an unknown key is an error, and so is a setting that this version cannot obey.
 
 mod access_point;
+mod anomalies;
 mod audit;
 mod dataplane;
 mod dns;
 mod flow_log;
 mod lan_ipv6;
 mod plan_history;
+mod tls;
 mod wan_access;
 
 use std::borrow::Cow;
@@ -20,12 +22,14 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 pub use access_point::AccessPoint;
+pub use anomalies::Anomalies;
 pub use audit::Audit;
 pub use dataplane::{Dataplane, FastPathMode, XdpInterface, XdpMode};
 pub use dns::Dns;
 pub use flow_log::FlowLog;
 pub use lan_ipv6::{LanIpv6, is_for_hosts};
 pub use plan_history::PlanHistory;
+pub use tls::Tls;
 pub use wan_access::WanAccess;
 
 use super::positions::Positions;
@@ -158,6 +162,7 @@ pub struct Bootstrap {
     pub audit: Audit,
     pub flow_log: FlowLog,
     pub plan_history: PlanHistory,
+    pub anomalies: Anomalies,
     /// Created at the first start, when the store has no tunnel of the name.
     #[serde(skip_deserializing)]
     pub tunnels: Vec<Tunnel>,
@@ -261,16 +266,6 @@ pub struct Reconcile {
     pub interval_sec: u64,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Tls {
-    /// The REST API and the web UI speak HTTPS, except on the local socket.
-    pub enabled: bool,
-    /// PEM files. Without them the daemon makes a certificate for itself.
-    pub cert: Option<PathBuf>,
-    pub key: Option<PathBuf>,
-}
-
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Bpf {
@@ -296,6 +291,7 @@ impl Default for Bootstrap {
             audit: Audit::default(),
             flow_log: FlowLog::default(),
             plan_history: PlanHistory::default(),
+            anomalies: Anomalies::default(),
             tunnels: Vec::new(),
             given: GivenKeys::default(),
         }
@@ -403,6 +399,7 @@ impl Bootstrap {
         }
         self.audit.validate(problems);
         self.plan_history.validate(problems);
+        self.anomalies.validate(problems);
         if let Some(marker) = &self.marker {
             if !marker.is_absolute() {
                 problems.add(code::FORMAT, "marker", "Expected an absolute path.");

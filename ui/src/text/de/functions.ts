@@ -3,6 +3,7 @@ import type { Text } from '..'
 export const functions: Text['functions'] = {
   alert_deliveries: 'Zustellung der Alarme',
   alerts: 'Alarme',
+  anomalies: 'Auffälligkeiten',
   attachments: 'Anbringung der Programme',
   backup: 'Sicherungen',
   backups: 'Sicherungen',

@@ -2,6 +2,7 @@
 export const functions = {
   alert_deliveries: 'Delivery of alerts',
   alerts: 'Alerts',
+  anomalies: 'Anomalies',
   attachments: 'Attachment of programs',
   backup: 'Backups',
   backups: 'Backups',

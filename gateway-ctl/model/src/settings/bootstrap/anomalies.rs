@@ -1,0 +1,33 @@
+//! The section `anomalies` of the configuration file.
+
+use serde::{Deserialize, Serialize};
+
+use crate::problem::{Problems, code};
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Anomalies {
+    /// The traffic of devices is compared with what is usual.
+    pub enabled: bool,
+    /// Hours that a device is observed before its values are compared.
+    pub learning_hours: u32,
+    /// MiB that a device may send within an hour.
+    pub large_upload_mib: u32,
+}
+
+impl Default for Anomalies {
+    fn default() -> Anomalies {
+        Anomalies { enabled: true, learning_hours: 168, large_upload_mib: 2048 }
+    }
+}
+
+impl Anomalies {
+    pub(super) fn validate(&self, problems: &mut Problems) {
+        if self.learning_hours > 8760 {
+            problems.add(code::RANGE, "anomalies.learning_hours", "Must be from 0 to 8760.");
+        }
+        if !(1..=1_048_576).contains(&self.large_upload_mib) {
+            problems.add(code::RANGE, "anomalies.large_upload_mib", "Must be from 1 to 1048576.");
+        }
+    }
+}
