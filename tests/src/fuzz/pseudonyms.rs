@@ -18,6 +18,8 @@ pub fn pseudonyms(data: &[u8]) {
     let mut vocabulary = Vocabulary::default();
     vocabulary.add("name");
     let rules = Pseudonymizer::new(PseudonymKey::new(&[9; 32]), vocabulary, terms);
+    // A name that is a part of a longer word stays.
+    let name = name.filter(|name| !rest.contains(name));
     for private in secret.iter().chain(&name) {
         let replaced = rules.text(&format!("{rest} {private} {rest}"));
         assert!(!replaced.contains(private), "{private:?} in {replaced:?}");
