@@ -5,7 +5,7 @@ use std::sync::Arc;
 use gateway_core::compile::compile;
 use gateway_core::evaluate::past::evaluate_at;
 use gateway_core::evaluate::{Decision, Request, evaluate};
-use gateway_core::facts::{ProxyFact, TunnelFact};
+use gateway_core::facts::ProxyFact;
 use gateway_core::plan_history::{Content, Entry, InForce, Part, Parts, PlanInputs, RecordHeader, digest};
 use gateway_model::{Id, Revision};
 use serde_json::json;
@@ -79,7 +79,9 @@ fn each_change_follows_from_the_parts_that_it_changed() {
         fixture.state = last.state.begin(fixture.now);
         match step {
             0 => drop(fixture.facts.neighbours.remove(&[2, 0, 0, 0, 0, 2])),
-            1 => drop(fixture.facts.tunnels.insert(fixture.ids["a"].to_string(), TunnelFact::default())),
+            1 => {
+                fixture.set_usable("a", false);
+            }
             2 => {
                 fixture.state.remove::<gateway_model::RoutingPolicy>(id, None, true).expect("removed");
                 fixture.state.freeze_applied();
