@@ -13,8 +13,13 @@ const TEREDO_PORT: u16 = 3544;
 /// Returns the reason for which a packet to an address outside the LAN is blocked, as a number; 0 if it is not.
 // A separate function in the kernel program, because the stack is small.
 #[inline(never)]
-pub fn blocked<E: PolicyMaps>(input: &PolicyInput<'_>, blocks: u32, device: u32, environment: &E) -> u32 {
-    let packet = input.packet;
+pub fn blocked<E: PolicyMaps>(
+    packet: &IpPacket,
+    input: &PolicyInput,
+    blocks: u32,
+    device: u32,
+    environment: &E,
+) -> u32 {
     let port = packet.destination_port;
     let is_udp = packet.protocol == UDP && packet.has_ports();
     let is_tcp = packet.protocol == TCP && packet.has_ports();
@@ -38,7 +43,8 @@ pub fn blocked<E: PolicyMaps>(input: &PolicyInput<'_>, blocks: u32, device: u32,
             return Reason::DotBlocked as u32;
         }
         let is_named = input.shown & flow_flags::DOH_NAME != 0;
-        if blocks & block_flags::DOH != 0 && (is_named || is_https(port) && is_doh_server(input, environment))
+        if blocks & block_flags::DOH != 0
+            && (is_named || is_https(port) && is_doh_server(packet, input.slot, environment))
         {
             return Reason::DohBlocked as u32;
         }
@@ -70,14 +76,13 @@ const fn is_held(payload: u8, shown: u8) -> bool {
 
 /// Rejects STUN that would leave by the default route, if the device may use it only as its policy routes it.
 #[inline(always)]
-pub fn keep_off_default_route(input: &PolicyInput<'_>, blocks: u32, verdict: &mut Verdict) {
+pub fn keep_off_default_route(packet: &IpPacket, shown: u8, blocks: u32, verdict: &mut Verdict) {
     if blocks & block_flags::STUN_DIRECT == 0 {
         return;
     }
     let is_direct =
         verdict.reason as u8 == Reason::NoPolicy as u8 || verdict.reason as u8 == Reason::PolicyDirect as u8;
-    let packet = input.packet;
-    let is_stun = (input.shown | packet.payload) & flow_flags::STUN != 0
+    let is_stun = (shown | packet.payload) & flow_flags::STUN != 0
         || packet.has_ports() && is_stun_port(packet.destination_port);
     if is_direct && is_stun {
         verdict.set(Action::Mark, Reason::StunBlocked, rejection(packet, Reason::StunBlocked).0);
@@ -98,9 +103,9 @@ pub const fn rejection(packet: &IpPacket, reason: Reason) -> Mark {
 const HTTPS_PORT: u16 = 443;
 
 #[inline(always)]
-fn is_doh_server<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E) -> bool {
-    let (slot, destination) = (input.slot, input.packet.destination);
-    if input.packet.ipv6 {
+fn is_doh_server<E: PolicyMaps>(packet: &IpPacket, slot: Slot, environment: &E) -> bool {
+    let destination = packet.destination;
+    if packet.ipv6 {
         environment.doh_server6(&Prefix6 { slot, address: destination }).is_some()
     } else {
         environment.doh_server4(&Prefix4 { slot, address: destination.last() }).is_some()
@@ -109,12 +114,12 @@ fn is_doh_server<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E) -> boo
 
 /// Returns what the names in a ClientHello show of the flow: [`flow_flags::DOH_NAME`] or 0.
 #[inline(never)]
-pub fn shown_by_name<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E) -> u32 {
-    if input.packet.payload & flow_flags::HELLO == 0 {
+pub fn shown_by_name<E: PolicyMaps>(packet: &IpPacket, slot: Slot, environment: &E) -> u32 {
+    if packet.payload & flow_flags::HELLO == 0 {
         return 0;
     }
-    for hash in input.packet.names.0 {
-        if hash != 0 && environment.doh_name(&DomainKey { slot: input.slot, _pad: 0, hash }).is_some() {
+    for hash in packet.names.0 {
+        if hash != 0 && environment.doh_name(&DomainKey { slot, _pad: 0, hash }).is_some() {
             return flow_flags::DOH_NAME as u32;
         }
     }

@@ -4,9 +4,9 @@
 use core::hint::black_box;
 
 use crate::classify::IpPacket;
-use crate::packet::{NAME, Packet};
+use crate::packet::Packet;
 use crate::wire::fields_before_extensions as field;
-use crate::wire::{HelloProgress, ServerNames, flow_flags};
+use crate::wire::{HelloProgress, NAME, ServerNames, flow_flags};
 
 /// Length of the header of a record.
 const RECORD: usize = 5;
@@ -157,7 +157,7 @@ fn name<P: Packet + ?Sized>(packet: &P, ip: &mut IpPacket, at: usize, extension:
     let kept = if length > NAME { NAME } else { length };
     let begin = at + NAME_IN_EXTENSION + (length - kept);
     if packet.load_name(begin, kept, &mut name) {
-        ip.names.read(&name, kept, length == kept);
+        packet.read_names(&name, kept, length == kept, &mut ip.names);
     }
     // Opaque: without a result the compiler may leave a pointer to the stack in its place, which the verifier refuses.
     black_box(0)

@@ -24,6 +24,19 @@ pub fn decide<E: PolicyMaps>(packet: &Result<Classified, Malformed>, environment
 /// Evaluates an IP packet and writes the result to `verdict`.
 #[inline(always)]
 pub fn decide_ip<E: PolicyMaps>(packet: &IpPacket, environment: &E, verdict: &mut Verdict) {
+    decide_ip_by(packet, environment, verdict, |input, verdict| {
+        evaluate(packet, input, environment, verdict);
+    });
+}
+
+/// Evaluates an IP packet. `evaluate` is [`evaluate`], which the kernel program calls in a form of its own.
+#[inline(always)]
+pub fn decide_ip_by<E: PolicyMaps>(
+    packet: &IpPacket,
+    environment: &E,
+    verdict: &mut Verdict,
+    evaluate: impl Fn(&PolicyInput, &mut Verdict),
+) {
     *verdict = Verdict::DROP;
     let slot = environment.live();
     let plan = if slot == SLOT_NONE { None } else { environment.plan(slot) };
@@ -33,42 +46,42 @@ pub fn decide_ip<E: PolicyMaps>(packet: &IpPacket, environment: &E, verdict: &mu
     };
     let now = (environment.now() >> FLOW_TICK_SHIFT) as u32;
     let mut input = PolicyInput {
-        packet,
         slot,
         plan,
+        now,
         previous: PreviousEgress::NONE,
         recorded: false,
         continued: false,
         shown: 0,
-        now,
+        _pad: [0; 2],
     };
-    if find_flow(&mut input, environment, verdict) != 0 {
+    if find_flow(packet, &mut input, environment, verdict) != 0 {
         return;
     }
-    input.shown |= blocks::shown_by_name(&input, environment) as u8;
+    input.shown |= blocks::shown_by_name(packet, input.slot, environment) as u8;
     verdict.shown = input.shown;
-    evaluate(&input, environment, verdict);
+    evaluate(&input, verdict);
     // Records of link-scope traffic would only evict real flows.
     if verdict.reason as u8 != Reason::LinkLocal as u8 {
-        admit(&input, environment, verdict);
+        admit(packet, &input, environment, verdict);
         if verdict.admission.is_refused() {
             return;
         }
-        record_flow(&input, environment, verdict);
+        record_flow(packet, &input, environment, verdict);
     }
 }
 
 /// Decides admission once for a packet, before a leg is selected. A flow with a record keeps it, valid or not,
 /// because the table does not grow.
 #[inline(always)]
-fn admit<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E, verdict: &mut Verdict) {
+fn admit<E: PolicyMaps>(packet: &IpPacket, input: &PolicyInput, environment: &E, verdict: &mut Verdict) {
     if verdict.admission as u8 != Admission::Pending as u8 {
         return;
     }
     verdict.admission = if input.recorded {
         Admission::Admitted
     } else {
-        let index = budget_index(verdict.device, input.packet.interface);
+        let index = budget_index(verdict.device, packet.interface);
         let flows = environment.count_new_flow(index, NewFlows::window(input.now));
         if flows.is_exceeded() {
             Admission::Refused
@@ -83,8 +96,13 @@ fn admit<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E, verdict: &mut 
 /// Evaluates a packet by the plan, without the flow table.
 // A separate function in the kernel program, because the stack is small. The verifier requires a numeric return value.
 #[inline(never)]
-pub fn evaluate<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E, v: &mut Verdict) -> u32 {
-    let PolicyInput { packet, slot, plan, previous, .. } = *input;
+pub fn evaluate<E: PolicyMaps>(
+    packet: &IpPacket,
+    input: &PolicyInput,
+    environment: &E,
+    v: &mut Verdict,
+) -> u32 {
+    let PolicyInput { slot, plan, previous, .. } = *input;
     let mut device = device(packet, slot, environment);
     v.device = device.number;
     v.until = device.until;
@@ -150,13 +168,13 @@ pub fn evaluate<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E, v: &mut
         return 0;
     }
     // The following verdicts are recorded.
-    admit(input, environment, v);
+    admit(packet, input, environment, v);
     // A flow without a record keeps matching expired FQDN entries, like a flow of another generation.
     let continued = input.continued || v.admission.is_refused();
-    let rank = best_rank(input, continued, &device, &interface, environment);
+    let rank = best_rank(packet, input, continued, &device, &interface, environment);
     let blocks = (plan.flags | device.flags) & block_flags::ALL;
     v.shown |= if blocks != 0 { flow_flags::INSPECTED } else { 0 };
-    let blocked = blocks::blocked(input, blocks, device.flags, environment);
+    let blocked = blocks::blocked(packet, input, blocks, device.flags, environment);
     if blocked != 0 {
         // For the counters only.
         v.policy = match environment.action(slot, rank) {
@@ -178,8 +196,8 @@ pub fn evaluate<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E, v: &mut
             v.set(Action::Mark, Reason::NoPolicyReject, Mark::REJECT.0);
         } else {
             v.set(Action::Mark, Reason::NoPolicy, Mark::DIRECT.0);
-            choose_uplink(input, environment, v);
-            blocks::keep_off_default_route(input, blocks, v);
+            choose_uplink(packet, input, environment, v);
+            blocks::keep_off_default_route(packet, input.shown, blocks, v);
         }
         return 0;
     }
@@ -189,9 +207,9 @@ pub fn evaluate<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E, v: &mut
     if let Some(action) = environment.action(slot, rank) {
         apply_action(action, &device, packet, previous, environment, v);
         if v.reason as u8 == Reason::PolicyDirect as u8 {
-            choose_uplink(input, environment, v);
+            choose_uplink(packet, input, environment, v);
         }
-        blocks::keep_off_default_route(input, blocks, v);
+        blocks::keep_off_default_route(packet, input.shown, blocks, v);
     }
     0
 }
@@ -200,8 +218,13 @@ pub fn evaluate<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E, v: &mut
 ///
 /// A neighbour of an uplink, such as its modem, is reached by this leg only.
 #[inline(never)]
-fn choose_uplink<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E, v: &mut Verdict) -> u32 {
-    let PolicyInput { packet, slot, plan, previous, .. } = *input;
+fn choose_uplink<E: PolicyMaps>(
+    packet: &IpPacket,
+    input: &PolicyInput,
+    environment: &E,
+    v: &mut Verdict,
+) -> u32 {
+    let PolicyInput { slot, plan, previous, .. } = *input;
     if plan.direct == 0 {
         if is_cut_off(packet, previous) {
             v.leg = previous.leg;
@@ -485,13 +508,14 @@ fn local<E: PolicyMaps>(packet: &IpPacket, slot: Slot, environment: &E) -> Optio
 /// Returns the lowest rank over all dimensions: the first matching policy.
 #[inline(always)]
 fn best_rank<E: PolicyMaps>(
-    input: &PolicyInput<'_>,
+    packet: &IpPacket,
+    input: &PolicyInput,
     continued: bool,
     device: &DeviceValue,
     interface: &InterfaceValue,
     environment: &E,
 ) -> u32 {
-    let PolicyInput { packet, slot, .. } = *input;
+    let slot = input.slot;
     let mut rank = least(input.plan.all, Some(device.rank));
     rank = least(rank, Some(interface.rank));
     let vlan = if packet.vlan == 0 { interface.vlan } else { packet.vlan };

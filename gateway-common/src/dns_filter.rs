@@ -20,6 +20,8 @@ const BELOW: u32 = 5;
 pub const UNUSED_BITS: u32 = 5;
 /// Maximum length of a name with all but its root label.
 const NAME: u32 = (QUESTION - FILTER_HEAD - 1 - 4) as u32;
+/// Bits of a length that are zero in an ordinary label (RFC 1035, section 4.1.4).
+const LABEL_TYPE: u8 = 0xc0;
 /// Value of [`FilterQuery::end`] while the root label is not found.
 const NO_END: u32 = u32::MAX;
 
@@ -77,8 +79,9 @@ impl NameKey {
     /// Returns the hash of the byte before a suffix and of the suffix. Letters are lower-cased; a length is no letter.
     #[inline(always)]
     const fn extend(&self, suffix: u64, byte: u8) -> u64 {
-        let byte = if byte >= b'A' && byte <= b'Z' { byte | 0x20 } else { byte } as u64;
-        let hash = (suffix ^ byte).wrapping_mul(self.factor);
+        // Without a branch, which the verifier would follow in each pass of a loop.
+        let is_upper = (byte.wrapping_sub(b'A') as u32).wrapping_sub(26) >> 31;
+        let hash = (suffix ^ (byte as u32 | is_upper << 5) as u64).wrapping_mul(self.factor);
         hash ^ hash >> 32
     }
 
@@ -204,8 +207,8 @@ fn find_labels<M: Memory>(query: &mut FilterQuery) -> bool {
     M::write(&mut query.next, 0);
     M::write(&mut query.labels, 0);
     M::write(&mut query.end, NO_END);
-    let mut valid = true;
-    for offset in 0..=NAME {
+    // Not an inclusive range, which has a state of its own for its end.
+    for offset in 0..NAME + 1 {
         if M::read(&query.next) != offset {
             continue;
         }
@@ -215,18 +218,17 @@ fn find_labels<M: Memory>(query: &mut FilterQuery) -> bool {
             M::write(&mut query.end, offset);
             M::write(&mut query.next, NO_END);
         } else {
-            // A pointer, or a label of an unknown type.
-            valid &= length < 64;
             let word = &mut query.starts[(offset / 64) as usize];
             let starts = M::read(word) | 1 << (offset % 64);
             M::write(word, starts);
-            let labels = M::read(&query.labels) + 1;
+            // A pointer, or a label of an unknown type, counts as too many.
+            let labels = M::read(&query.labels) + 1 + (length & LABEL_TYPE) as u32;
             M::write(&mut query.labels, labels);
             M::write(&mut query.next, offset + 1 + length as u32);
         }
     }
     let labels = M::read(&query.labels);
-    valid && M::read(&query.end) <= NAME && labels > 0 && labels <= FILTER_LABELS as u32
+    M::read(&query.end) <= NAME && labels > 0 && labels <= FILTER_LABELS as u32
 }
 
 /// Checks everything but the name, and sets the end of the question and the variant of the answer.

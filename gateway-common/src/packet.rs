@@ -1,12 +1,10 @@
 //! Access to the bytes of a packet, bounds-checked, for kernel contexts and byte slices alike.
 
 use crate::maps::Wire;
+use crate::wire::{NAME, ServerNames};
 
 /// Maximum offset of the end of the headers; kernel and userspace read no further.
 pub const HEADER_WINDOW: usize = 256;
-
-/// Maximum length of a name that is read. A power of two.
-pub const NAME: usize = 64;
 
 /// A packet that starts with its link-layer header.
 pub trait Packet {
@@ -18,6 +16,12 @@ pub trait Packet {
 
     /// Copies a name of at most [`NAME`] bytes from any `offset`, and returns whether it lies in the packet.
     fn load_name(&self, offset: usize, length: usize, name: &mut [u8; NAME]) -> bool;
+
+    /// Reads a name that was loaded: [`ServerNames::read`], which a kernel program calls in a form of its own.
+    #[inline(always)]
+    fn read_names(&self, name: &[u8; NAME], length: usize, is_whole: bool, names: &mut ServerNames) {
+        names.read(name, length, is_whole);
+    }
 
     /// Length of the whole packet.
     fn length(&self) -> u32;

@@ -1,6 +1,5 @@
-//! Inputs of the policy decision: the maps that it looks up, and the packet.
+//! Inputs of the policy decision: the maps that it looks up, and what is known of the flow of the packet.
 
-use crate::classify::IpPacket;
 use crate::wire::*;
 
 /// Map lookups of the policy decision. Kernel programs read BPF maps, userspace reads a plan.
@@ -52,6 +51,7 @@ pub trait PolicyMaps {
 
 /// Egress that a flow had in another generation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct PreviousEgress {
     /// 0 without one.
     pub leg: u8,
@@ -75,12 +75,16 @@ impl PreviousEgress {
     }
 }
 
-/// Input of the policy lookup: a packet, and the slot of the plan.
-#[derive(Clone, Copy, Debug)]
-pub struct PolicyInput<'a> {
-    pub packet: &'a IpPacket,
+/// Input of the policy lookup beside the packet: the slot of the plan, and the state of the flow.
+///
+/// The kernel program gives it to a function that the verifier follows by itself, so it holds no pointer and no padding.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct PolicyInput {
     pub slot: Slot,
     pub plan: PlanValue,
+    /// In [`FLOW_TICK_SHIFT`] units.
+    pub now: u32,
     /// Egress of the flow in another generation.
     pub previous: PreviousEgress,
     /// The flow has a record, valid or not.
@@ -89,6 +93,5 @@ pub struct PolicyInput<'a> {
     pub continued: bool,
     /// Protocols that the flow has shown so far: bits of [`flow_flags`].
     pub shown: u8,
-    /// In [`FLOW_TICK_SHIFT`] units.
-    pub now: u32,
+    pub _pad: [u8; 2],
 }

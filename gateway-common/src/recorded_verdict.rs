@@ -37,8 +37,13 @@ pub fn flow_key(packet: &IpPacket) -> FlowKey {
 /// flow.
 // In the kernel program these three are separate functions, each with its own stack.
 #[inline(never)]
-pub fn find_flow<E: PolicyMaps>(input: &mut PolicyInput<'_>, environment: &E, verdict: &mut Verdict) -> u32 {
-    let PolicyInput { packet, plan, now, .. } = *input;
+pub fn find_flow<E: PolicyMaps>(
+    packet: &IpPacket,
+    input: &mut PolicyInput,
+    environment: &E,
+    verdict: &mut Verdict,
+) -> u32 {
+    let PolicyInput { plan, now, .. } = *input;
     let key = flow_key(packet);
     let hash = key.hash(plan.seed);
     let mut flow = FlowValue::default();
@@ -80,8 +85,13 @@ pub fn find_flow<E: PolicyMaps>(input: &mut PolicyInput<'_>, environment: &E, ve
 
 /// Records the verdict of a flow.
 #[inline(never)]
-pub fn record_flow<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E, verdict: &Verdict) -> u32 {
-    let PolicyInput { packet, plan, shown, now, .. } = *input;
+pub fn record_flow<E: PolicyMaps>(
+    packet: &IpPacket,
+    input: &PolicyInput,
+    environment: &E,
+    verdict: &Verdict,
+) -> u32 {
+    let PolicyInput { plan, shown, now, .. } = *input;
     let key = flow_key(packet);
     let establishes = packet.protocol == TCP && !packet.opening;
     let held = if verdict.reason as u8 == Reason::QuicHeld as u8 { flow_flags::HELLO_OPEN } else { 0 };

@@ -59,7 +59,7 @@ pub use prefix_filter::{
     filter_bit6, filter_page_index, filter_scope,
 };
 pub use quic_initial::{DATAGRAM, HEADERS, QuicInitial};
-pub use server_name::{DomainKey, HelloProgress, LABELS, ServerNames, fields_before_extensions};
+pub use server_name::{DomainKey, HelloProgress, LABELS, NAME, ServerNames, fields_before_extensions};
 pub use xdp::{
     XDP_LINK_COUNT, XdpAnswers, XdpCounter, XdpLink, XdpMetadata, XdpPort, XdpSide, xdp_link_index,
 };

@@ -7,7 +7,8 @@ use aya_ebpf::EbpfContext as _;
 use aya_ebpf::helpers::generated::bpf_skb_load_bytes;
 use aya_ebpf::programs::TcContext;
 use gateway_common::maps::Wire;
-use gateway_common::packet::{HEADER_WINDOW, NAME, Packet};
+use gateway_common::packet::{HEADER_WINDOW, Packet};
+use gateway_common::wire::{NAME, ServerNames};
 
 use crate::words;
 
@@ -56,6 +57,11 @@ impl Packet for Buffer<'_> {
     }
 
     #[inline(always)]
+    fn read_names(&self, name: &[u8; NAME], length: usize, is_whole: bool, names: &mut ServerNames) {
+        gw_read_names(name, length as u32, is_whole as u32, names);
+    }
+
+    #[inline(always)]
     fn length(&self) -> u32 {
         self.0.len()
     }
@@ -66,6 +72,22 @@ impl Packet for Buffer<'_> {
         let skb = unsafe { &*self.0.skb.skb };
         if skb.vlan_present != 0 { Some(skb.vlan_tci as u16) } else { None }
     }
+}
+
+/// [`ServerNames::read`] as a global function, which the verifier follows once. Returns 0 for a pointer that is null, which
+/// none is.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn gw_read_names(
+    name: *const [u8; NAME],
+    length: u32,
+    is_whole: u32,
+    names: *mut ServerNames,
+) -> u32 {
+    // SAFETY: the caller has references.
+    let (Some(name), Some(names)) = (unsafe { name.as_ref() }, unsafe { names.as_mut() }) else { return 0 };
+    names.read(name, length as usize, is_whole != 0);
+    1
 }
 
 /// Makes the headers readable in place. Usually they are.

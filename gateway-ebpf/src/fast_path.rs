@@ -41,7 +41,7 @@ pub fn validity() -> Validity {
     now
 }
 
-// As for `forward_as`. Writes the epoch only if the fast path is off.
+// A function of its own, because the stack is small. The verifier requires a numeric return value. Writes the epoch only if the fast path is off.
 #[inline(never)]
 pub fn read_validity(now: &mut Validity) -> u32 {
     now.epoch = FAST_OFF;
@@ -72,7 +72,7 @@ pub fn clear_index(context: &TcContext) {
 
 /// Sends a packet on if its flow has an entry. Returns `None` for a packet of the IP stack.
 #[inline(always)]
-pub fn forward(context: &TcContext, now: &Validity, is_reply: bool) -> Option<i32> {
+pub fn forward<const IS_REPLY: bool>(context: &TcContext, now: &Validity) -> Option<i32> {
     if now.epoch == FAST_OFF {
         return None;
     }
@@ -82,26 +82,56 @@ pub fn forward(context: &TcContext, now: &Validity, is_reply: bool) -> Option<i3
         return None;
     }
     let action = match skb.protocol as u16 {
-        ETHERTYPE4 => forward_as::<V4>(context, now, is_reply as u32),
-        ETHERTYPE6 => forward_as::<V6>(context, now, is_reply as u32),
+        ETHERTYPE4 if IS_REPLY => gw_forward_reply4(context.skb.skb, now),
+        ETHERTYPE6 if IS_REPLY => gw_forward_reply6(context.skb.skb, now),
+        ETHERTYPE4 => gw_forward4(context.skb.skb, now),
+        ETHERTYPE6 => gw_forward6(context.skb.skb, now),
         _ => SLOW,
     };
     if action == SLOW { None } else { Some(action) }
 }
 
+// The verifier follows these once, because they are global functions, and not for each state of the caller. They must
+// reckon with null, for which they do nothing.
+
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn gw_forward4(skb: *mut __sk_buff, now: *const Validity) -> i32 {
+    forward_as::<V4, false>(skb, now)
+}
+
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn gw_forward6(skb: *mut __sk_buff, now: *const Validity) -> i32 {
+    forward_as::<V6, false>(skb, now)
+}
+
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn gw_forward_reply4(skb: *mut __sk_buff, now: *const Validity) -> i32 {
+    forward_as::<V4, true>(skb, now)
+}
+
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn gw_forward_reply6(skb: *mut __sk_buff, now: *const Validity) -> i32 {
+    forward_as::<V6, true>(skb, now)
+}
+
 /// No return value of a program: the packet is left to the IP stack, unchanged.
 const SLOW: i32 = i32::MAX;
 
-// A function of its own, because the stack is small. The verifier requires a numeric return value.
-#[inline(never)]
-fn forward_as<F: Table>(context: &TcContext, now: &Validity, is_reply: u32) -> i32 {
-    let is_reply = is_reply != 0;
-    let offset = if is_reply { link_header::<F>(context) } else { ETHERNET };
+#[inline(always)]
+fn forward_as<F: Table, const IS_REPLY: bool>(skb: *mut __sk_buff, now: *const Validity) -> i32 {
+    // SAFETY: what is not null is a reference of the caller.
+    let Some(now) = (unsafe { now.as_ref() }) else { return SLOW };
+    let context = TcContext::new(skb);
+    let offset = if IS_REPLY { link_header::<F>(&context) } else { ETHERNET };
     // Constant offsets, as the verifier wants them.
     let done = if offset == 0 {
-        try_forward::<F, 0>(context, now, is_reply)
+        try_forward::<F, 0>(&context, now, IS_REPLY)
     } else {
-        try_forward::<F, ETHERNET>(context, now, is_reply)
+        try_forward::<F, ETHERNET>(&context, now, IS_REPLY)
     };
     done.unwrap_or(SLOW)
 }
@@ -149,10 +179,7 @@ fn try_forward<F: Table, const OFFSET: usize>(
     let is_claimed = !is_reply
         && action.flags & fast_flags::REPLY == 0
         && !is_from_same_host(action, interface(context), &host, false);
-    if !is_claimed
-        && !head.is_ending()
-        && !is_from_same_host(action, interface(context), &host, is_reply)
-    {
+    if !is_claimed && !head.is_ending() && !is_from_same_host(action, interface(context), &host, is_reply) {
         return None;
     }
     let with_ethernet = action.flags & fast_flags::FROM_ETHERNET != 0;

@@ -21,7 +21,7 @@ use gateway_common::wire::{FAST_OFF, FastCounter, FastEnd, FastLink, FastPending
 use crate::context::{Buffer, interface, mark};
 use crate::counters::count;
 use crate::fast_path::{ETHERTYPE4, ETHERTYPE6, PACKET_HOST, clear_index, clock, validity};
-use crate::fast_path_table::{NO_ACTION, Table, Workspace, index_of, read_entry};
+use crate::fast_path_table::{NO_ACTION, Table, Workspace, gw_action_index, read_entry};
 use crate::policy_maps::Kernel;
 use crate::{maps, neighbour};
 
@@ -33,7 +33,7 @@ pub fn note(context: &TcContext, packet: &IpPacket, verdict: &Verdict, now: &Val
     }
 }
 
-// As for `forward_as`.
+// A function of its own, because the stack is small. The verifier requires a numeric return value.
 #[inline(never)]
 fn write_note(context: &TcContext, packet: &IpPacket, verdict: &Verdict, now: &Validity) -> u32 {
     count(&maps::FAST_COUNTS, FastCounter::Evaluated as u32, packet.length);
@@ -156,7 +156,7 @@ struct Links {
 }
 
 /// Writes the pair of a packet to the workspace. Returns 0 if its flow gets no entry.
-// As for `forward_as`.
+// As for `write_note`.
 #[inline(never)]
 fn pair_as<F: Table>(context: &TcContext, now: &Validity, links: &Links) -> u32 {
     // SAFETY: plain words, which only the daemon writes.
@@ -224,14 +224,14 @@ fn enter<F: Table>(now: &Validity, is_reply: bool) -> bool {
     let Some(workspace) = F::workspace() else { return false };
     // SAFETY: as in `try_forward`.
     let pair = unsafe { &(*workspace).pair };
-    let index = index_of(if is_reply { &pair.reply_action } else { &pair.action }, now);
+    let index = gw_action_index(if is_reply { &pair.reply_action } else { &pair.action }, now);
     if index == NO_ACTION {
         return refuse();
     }
     enter_as::<F>(now, is_reply as u32, index) != 0
 }
 
-// As for `forward_as`.
+// As for `write_note`.
 #[inline(never)]
 fn enter_as<F: Table>(now: &Validity, is_reply: u32, index: u32) -> u32 {
     let Some(workspace) = F::workspace() else { return 0 };

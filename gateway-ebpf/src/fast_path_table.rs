@@ -226,10 +226,16 @@ pub fn read_entry<F: Table>(
     Some(())
 }
 
-/// Returns the index of an action, which is written unless it is there. [`NO_ACTION`] if there is no free place.
-// A function of its own, because the stack is small. The verifier requires a numeric return value.
+/// Returns the index of an action, which is written unless it is there. [`NO_ACTION`] if there is no free place, or for a
+/// pointer that is null.
+// The verifier follows it once, because it is a global function.
+#[unsafe(no_mangle)]
 #[inline(never)]
-pub fn index_of(action: &FastAction, now: &Validity) -> u32 {
+pub extern "C" fn gw_action_index(action: *const FastAction, now: *const Validity) -> u32 {
+    // SAFETY: what is not null is a reference of the caller.
+    let (Some(action), Some(now)) = (unsafe { action.as_ref() }, unsafe { now.as_ref() }) else {
+        return NO_ACTION;
+    };
     let hash = hash::of_action(action, now.seed);
     let first = hash::index(hash, spec::FastActions::CAPACITY);
     let mut probe = 0;

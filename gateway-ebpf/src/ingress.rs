@@ -7,9 +7,10 @@ use aya_ebpf::macros::map;
 use aya_ebpf::maps::PerCpuArray;
 use aya_ebpf::programs::TcContext;
 use gateway_common::classify::{DNS_PORT, Headers, IpPacket, UDP, read_headers};
-use gateway_common::decide::decide_ip;
+use gateway_common::decide::{decide_ip_by, evaluate};
 use gateway_common::fast_path::entry::Validity;
 use gateway_common::inspect::decide_inspected;
+use gateway_common::policy_maps::PolicyInput;
 use gateway_common::verdict::{Action, Reason, Verdict};
 use gateway_common::wire::{Fragment, Mark};
 
@@ -47,7 +48,25 @@ pub extern "C" fn gw_decide(packet: *const IpPacket, verdict: *mut Verdict) -> u
     let (Some(packet), Some(verdict)) = (unsafe { packet.as_ref() }, unsafe { verdict.as_mut() }) else {
         return 0;
     };
-    decide_ip(packet, &Kernel, verdict);
+    decide_ip_by(packet, &Kernel, verdict, |input, verdict| {
+        gw_evaluate(packet, input, verdict);
+    });
+    1
+}
+
+/// [`evaluate`] as a global function, like [`gw_decide`]. Returns 0 for a pointer that is null; the verdict stays that of a
+/// drop then.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn gw_evaluate(
+    packet: *const IpPacket,
+    input: *const PolicyInput,
+    verdict: *mut Verdict,
+) -> u32 {
+    // SAFETY: the caller has references.
+    let (packet, input, verdict) = unsafe { (packet.as_ref(), input.as_ref(), verdict.as_mut()) };
+    let (Some(packet), Some(input), Some(verdict)) = (packet, input, verdict) else { return 0 };
+    evaluate(packet, input, &Kernel, verdict);
     1
 }
 
@@ -63,7 +82,7 @@ pub fn run(context: &TcContext) -> i32 {
         return TC_ACT_UNSPEC;
     }
     fast_path::read_validity(fast);
-    if let Some(action) = fast_path::forward(context, fast, false) {
+    if let Some(action) = fast_path::forward::<false>(context, fast) {
         return action;
     }
     pull_headers(context);

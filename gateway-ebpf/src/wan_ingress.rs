@@ -15,7 +15,7 @@ pub fn run(context: &TcContext) -> i32 {
     if vlan::arrives_by_own_interface(context) {
         return TC_ACT_UNSPEC;
     }
-    if let Some(action) = fast_path::forward(context, &fast_path::validity(), true) {
+    if let Some(action) = fast_path::forward::<true>(context, &fast_path::validity()) {
         return action;
     }
     let (_, Some(destination)) = network_header::address(context, Field::Destination) else {

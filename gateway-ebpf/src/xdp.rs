@@ -134,11 +134,15 @@ fn trim(context: &XdpContext, length: u32, whole: u32) -> Option<()> {
             return None;
         }
     }
-    let (start, end) = (context.data(), context.data_end());
+    // A shorter frame ends with its packet.
+    let start = context.data();
+    if start + SHORTEST as usize > context.data_end() {
+        return Some(());
+    }
     let mut offset = SHORTEST_WHOLE;
     while offset < SHORTEST as usize {
-        if offset >= whole as usize && start + offset < end {
-            // SAFETY: the comparison keeps the write inside the packet.
+        if offset >= whole as usize {
+            // SAFETY: the comparison above keeps the write inside the packet.
             unsafe { *((start + offset) as *mut u8) = 0 };
         }
         offset += 1;

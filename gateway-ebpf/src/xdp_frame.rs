@@ -5,8 +5,8 @@ use core::mem::MaybeUninit;
 use aya_ebpf::helpers::generated::{bpf_xdp_adjust_meta, bpf_xdp_load_bytes};
 use aya_ebpf::programs::XdpContext;
 use gateway_common::maps::Wire;
-use gateway_common::packet::{HEADER_WINDOW, NAME, Packet};
-use gateway_common::wire::{XdpLink, XdpMetadata, xdp_link_index};
+use gateway_common::packet::{HEADER_WINDOW, Packet};
+use gateway_common::wire::{NAME, XdpLink, XdpMetadata, xdp_link_index};
 
 use crate::{maps, words};
 

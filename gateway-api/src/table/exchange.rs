@@ -1,6 +1,6 @@
-//! What an endpoint reads and answers, each as the one of the possible forms.
+//! Forms of requests and responses: each the one of the possible ones that an endpoint has.
 
-use super::SchemaSource;
+use super::schema::SchemaSource;
 
 /// Location of a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

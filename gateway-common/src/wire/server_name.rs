@@ -2,7 +2,8 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::packet::NAME;
+/// Maximum length of a name that is read. A power of two.
+pub const NAME: usize = 64;
 
 /// Number of labels of the shortest and the longest domain that is looked up.
 pub const LABELS: core::ops::RangeInclusive<usize> = 2..=5;

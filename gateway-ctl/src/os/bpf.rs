@@ -31,6 +31,7 @@ mod swap;
 mod syscall;
 mod table_use;
 mod tables;
+mod tail_calls;
 mod taps;
 mod verify;
 mod versions;

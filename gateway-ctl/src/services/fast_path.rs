@@ -51,8 +51,8 @@ pub(crate) fn service(context: &Context) -> Service {
 async fn run(context: Context) {
     let fast_path = context.dataplane.fast_path().clone();
     let mut liberal = Liberal::default();
-    let xdp = context.dataplane.xdp().clone();
-    let mut control = blocking(move || XdpControl::open(xdp)).await;
+    let dataplane = context.dataplane.clone();
+    let mut control = blocking(move || XdpControl::open(dataplane)).await;
     loop {
         // Changes before the subscription are unknown.
         report(fast_path.set(None));

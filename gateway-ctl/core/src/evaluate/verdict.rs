@@ -6,7 +6,7 @@ use gateway_common::blocks;
 use gateway_common::classify::{IpPacket, TCP, UDP};
 use gateway_common::decide;
 use gateway_common::fast_path::{self, SlowReason};
-use gateway_common::policy_maps::{PolicyInput, PolicyMaps as _, PreviousEgress};
+use gateway_common::policy_maps::{PolicyInput, PolicyMaps as _};
 use gateway_common::verdict::{Action, Reason, Verdict};
 use gateway_common::wire::{ClientKey, FqdnIpValue, RANK_NONE, flow_flags};
 use gateway_model::Device;
@@ -71,19 +71,15 @@ fn decide_in(
     }
     let mut verdict = Verdict::DROP;
     let mut policy_input = PolicyInput {
-        packet,
         slot: 1,
         plan: environment.plan(1).unwrap_or_default(),
-        previous: PreviousEgress::NONE,
-        recorded: false,
-        continued: false,
         // The daemon notes a ClientHello of QUIC in the flow; that of TCP is only in the packet.
         shown: shown | packet.payload & flow_flags::HELLO,
-        now: 0,
+        ..PolicyInput::default()
     };
-    policy_input.shown |= blocks::shown_by_name(&policy_input, environment) as u8;
+    policy_input.shown |= blocks::shown_by_name(packet, policy_input.slot, environment) as u8;
     verdict.shown = policy_input.shown;
-    decide::evaluate(&policy_input, environment, &mut verdict);
+    decide::evaluate(packet, &policy_input, environment, &mut verdict);
     verdict
 }
 

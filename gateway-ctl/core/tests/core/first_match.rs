@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use gateway_common::classify::{ICMP, ICMPV6, IpPacket, TCP, UDP};
 use gateway_common::decide::{device, evaluate};
-use gateway_common::policy_maps::{PolicyInput, PreviousEgress};
+use gateway_common::policy_maps::PolicyInput;
 use gateway_common::verdict::{Action, Reason, Verdict};
 use gateway_common::wire::{Address, ClientKey, FqdnIpValue, Fragment, Mac, Mark, RANK_NONE};
 use gateway_core::compile::{Compiled, Input, compile};
@@ -590,17 +590,8 @@ fn decided(compiled: &Compiled, packet: &IpPacket, names: &[Name]) -> Verdict {
         environment.domains.borrow_mut().insert(key, FqdnIpValue { rank, until: 1 });
     }
     let mut verdict = Verdict::DROP;
-    let question = PolicyInput {
-        packet,
-        slot: 1,
-        plan: dataplane.header,
-        previous: PreviousEgress::NONE,
-        recorded: false,
-        continued: false,
-        shown: 0,
-        now: 1,
-    };
-    evaluate(&question, &environment, &mut verdict);
+    let question = PolicyInput { slot: 1, plan: dataplane.header, now: 1, ..PolicyInput::default() };
+    evaluate(packet, &question, &environment, &mut verdict);
     verdict
 }
 

@@ -139,16 +139,14 @@ fn decided(compiled: &Compiled, opening: bool) -> Verdict {
     let mut verdict = Verdict::DROP;
     let plan = compiled.plan.dataplane.header;
     let question = PolicyInput {
-        packet: &packet,
         slot: 1,
         plan,
         previous: PreviousEgress { leg: 16, ..PreviousEgress::NONE },
         recorded: true,
         continued: true,
-        shown: 0,
-        now: 0,
+        ..PolicyInput::default()
     };
-    evaluate(&question, &environment, &mut verdict);
+    evaluate(&packet, &question, &environment, &mut verdict);
     verdict
 }
 

@@ -3,9 +3,8 @@
 
 use std::sync::Arc;
 
-use aya::Ebpf;
-use aya::maps::{MapData, MapError, ProgramArray, RingBuf};
-use aya::programs::{ProgramError, ProgramFd};
+use aya::maps::{MapData, RingBuf};
+use aya::programs::ProgramError;
 use gateway_common::maps as spec;
 use gateway_common::wire::{
     DnsCacheKey, DnsCacheValue, DnsHit, FilterAnswer, FilterBucket, FilterClient, FilterClientKey, FilterHit,
@@ -18,24 +17,43 @@ use zerocopy::FromBytes as _;
 use super::dns_filter::Filter;
 use super::maps::{ArrayMap, Entries as _, HashTable, open};
 use super::programs::{ANSWER, FILTER};
+use super::tail_calls::TailCalls;
+use super::xdp::Xdp;
 use super::{Error, Programs};
 
-/// Names of the tail-call maps, which hold no data of the gateway.
+/// Map of the tail calls at tcx, which holds no data of the gateway.
 const CALLS: &str = "gw_tail_calls";
-const XDP_CALLS: &str = "gw_xdp_calls";
 
 pub struct Answers {
     maps: Mutex<Maps>,
     hits: Mutex<RingBuf<MapData>>,
     filter: Filter,
     /// Keep the tail calls to the programs alive.
-    _calls: ProgramArray<MapData>,
-    _at_xdp: Option<ProgramArray<MapData>>,
+    _calls: TailCalls,
+    _at_xdp: AnswersAtXdp,
 }
 
 struct Maps {
     answers: HashTable<spec::DnsCache>,
     epoch: ArrayMap<spec::DnsEpoch>,
+}
+
+/// Answers at XDP, which end when it is dropped.
+struct AnswersAtXdp(Xdp);
+
+impl AnswersAtXdp {
+    fn begin(xdp: &Xdp) -> AnswersAtXdp {
+        xdp.answer();
+        AnswersAtXdp(xdp.clone())
+    }
+}
+
+impl Drop for AnswersAtXdp {
+    fn drop(&mut self) {
+        if let Err(error) = self.0.end_answers() {
+            tracing::warn!(error = %with_causes(&error), "failed to end the answers at XDP");
+        }
+    }
 }
 
 impl Programs {
@@ -53,37 +71,16 @@ impl Programs {
             let program = self.program(name)?.fd().map_err(refused)?.try_clone();
             programs.push(program.map_err(|error| refused(ProgramError::IOError(error)))?);
         }
-        let calls = fill(&mut self.ebpf, CALLS, &programs)?;
-        let at_xdp = self.xdp.answers();
-        let at_xdp = at_xdp.and_then(|programs| {
-            fill(&mut self.ebpf, XDP_CALLS, &programs).map_err(|error| with_causes(&error))
-        });
-        if let Err(error) = &at_xdp {
-            tracing::warn!(error, "DNS queries are not answered at XDP");
-        }
+        let mut calls = TailCalls::take(&mut self.ebpf, CALLS)?;
+        calls.fill(&programs)?;
         Ok(Answers {
             maps: Mutex::new(maps),
             hits: Mutex::new(hits),
             filter,
             _calls: calls,
-            _at_xdp: at_xdp.ok(),
+            _at_xdp: AnswersAtXdp::begin(&self.xdp),
         })
     }
-}
-
-/// Puts programs into a map of tail calls.
-fn fill(ebpf: &mut Ebpf, map: &'static str, programs: &[ProgramFd]) -> Result<ProgramArray<MapData>, Error> {
-    let taken = ebpf.take_map(map).ok_or_else(|| Error::Missing { what: "map", name: map.to_owned() })?;
-    let mut calls = ProgramArray::try_from(taken).map_err(|error| failed("open", map, error))?;
-    // The first program calls the others, so it comes last.
-    for (index, program) in (0..).zip(programs).collect::<Vec<_>>().into_iter().rev() {
-        calls.set(index, program, 0).map_err(|error| failed("fill", map, error))?;
-    }
-    Ok(calls)
-}
-
-fn failed(operation: &'static str, map: &'static str, source: MapError) -> Error {
-    Error::Map { operation, map, source: Box::new(source) }
 }
 
 /// Shared handle for the resolver and for tests.

@@ -20,14 +20,14 @@ use super::programs::{
     ANSWER, FILTER, GUARD, HOST_TAP, INGRESS, INJECT, LAN_EGRESS, Programs, TAP, WAN_INGRESS,
 };
 use super::tables::Written;
-use super::xdp::Xdp;
+use super::xdp::{self, Xdp};
 use super::{Error, make_folder, mount_bpffs, verify, versions};
 
 /// The BPF object file, committed in `gateway-ebpf/object` and built by `cargo xtask ebpf`, compressed by gzip.
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/gateway.bpf.o.gz"));
 
 impl Programs {
-    /// Loads the programs. Maps are pinned below `pin_dir` in a folder of their ABI version.
+    /// Loads the programs, but those at XDP ([`load_xdp`](Self::load_xdp)). Maps are pinned below `pin_dir` in a folder of their ABI version.
     ///
     /// Loads below one folder take turns, also those of two processes. Otherwise the later one would find maps that are
     /// half pinned, and fail.
@@ -45,13 +45,13 @@ impl Programs {
         let mut object = Vec::new();
         GzDecoder::new(OBJECT).read_to_end(&mut object).map_err(Error::Decompress)?;
         let mut ebpf = loader.load(&object).map_err(|e| Error::Load(Box::new(e)))?;
-        let mut verified = verify::load_all(&mut ebpf, INGRESS);
+        let mut verified = verify::load(&mut ebpf, |program| !verify::is_xdp(program), INGRESS);
         let others = [INGRESS, LAN_EGRESS, GUARD, WAN_INGRESS, ANSWER, INJECT, TAP, HOST_TAP];
         for name in others.into_iter().chain(FILTER) {
             verified.take(name)?;
         }
         let maps = Maps::take(&mut ebpf)?;
-        let xdp = Xdp::take(&mut ebpf, &mut verified, &links)?;
+        let xdp = Xdp::take(&mut ebpf, &links)?;
         let fast_path = FastPath::take(&mut ebpf, xdp.counts()?)?;
         let fast_traffic = FastTraffic::take(&mut ebpf, fast_path.tables()?)?;
         let (learned, map_ids) = (FqdnCache::default(), map_ids(&maps_dir));
@@ -72,6 +72,14 @@ impl Programs {
         };
         programs.restore_learned()?;
         Ok(programs)
+    }
+
+    /// Loads the programs at XDP unless they are loaded. Their users get the error of a kernel that refuses them.
+    pub fn load_xdp(&mut self) {
+        if !self.xdp.is_loaded() {
+            let mut verified = verify::load(&mut self.ebpf, verify::is_xdp, xdp::FORWARD);
+            self.xdp.set_loaded(&mut self.ebpf, &mut verified);
+        }
     }
 }
 

@@ -25,14 +25,20 @@ impl Verified {
     }
 }
 
-/// Loads all programs of the object. The `longest` one begins first.
-pub(super) fn load_all(ebpf: &mut Ebpf, longest: &str) -> Verified {
-    let mut programs: Vec<(&str, &mut Program)> = ebpf.programs_mut().collect();
+/// Returns whether a program runs in drivers. Only some interfaces need those.
+pub(super) fn is_xdp(program: &Program) -> bool {
+    matches!(program, Program::Xdp(_))
+}
+
+/// Loads the programs of the object that are `wanted`. The `longest` one begins first.
+pub(super) fn load(ebpf: &mut Ebpf, wanted: impl Fn(&Program) -> bool, longest: &str) -> Verified {
+    let all = ebpf.programs_mut();
+    let mut programs: Vec<(&str, &mut Program)> = all.filter(|(_, program)| wanted(program)).collect();
     programs.sort_by_key(|(name, _)| *name != longest);
     thread::scope(|scope| {
         let threads: Vec<_> = programs
             .into_iter()
-            .map(|(name, program)| (name.to_owned(), scope.spawn(move || load(program))))
+            .map(|(name, program)| (name.to_owned(), scope.spawn(move || load_one(program))))
             .collect();
         let results = threads.into_iter().map(|(name, thread)| {
             (name, thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
@@ -41,7 +47,7 @@ pub(super) fn load_all(ebpf: &mut Ebpf, longest: &str) -> Verified {
     })
 }
 
-fn load(program: &mut Program) -> Result<(), ProgramError> {
+fn load_one(program: &mut Program) -> Result<(), ProgramError> {
     match program {
         Program::SchedClassifier(program) => program.load(),
         Program::SocketFilter(program) => program.load(),

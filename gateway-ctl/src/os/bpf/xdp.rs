@@ -3,7 +3,7 @@
 //! The link of each attachment is pinned. A new daemon puts its own program into it, without a gap and without a reset
 //! of the hardware. Native mode only: a driver without it refuses the attachment.
 //!
-//! Decision 0122 says why.
+//! Decision 0122 says why, and decision 0205 when they are loaded.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -27,12 +27,15 @@ use super::grace::grace;
 use super::maps::{ArrayMap, CounterArray, open};
 use super::packet_counts::{Counters, sum};
 use super::syscall::{self, PinnedTcx};
+use super::tail_calls::TailCalls;
 use super::verify::Verified;
 
-const FORWARD: &str = "gw_xdp";
+pub(super) const FORWARD: &str = "gw_xdp";
 const EGRESS: &str = "gw_xdp_guard";
 /// The programs that answer DNS queries, in the order of their calls.
 const ANSWERS: [&str; 4] = ["gw_xdp_reply", "gw_xdp_read", "gw_xdp_lookup", "gw_xdp_block"];
+/// Map of the tail calls to them.
+const CALLS: &str = "gw_xdp_calls";
 
 /// XDP of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,10 +68,11 @@ pub struct XdpStats {
 pub struct Xdp(Arc<Mutex<Inner>>);
 
 struct Inner {
-    /// The programs, or the error of the kernel that refused them.
-    programs: Result<Programs, String>,
-    /// The programs that answer DNS queries. Without them, the tcx programs do.
-    answers: Result<Vec<ProgramFd>, String>,
+    /// The programs, once an interface needs them.
+    loaded: Option<Loaded>,
+    calls: TailCalls,
+    /// The resolver fills the caches from which queries are answered.
+    answers: bool,
     links: ArrayMap<spec::XdpLinks>,
     /// Elements of the array that are in use.
     have: BTreeMap<u32, XdpLink>,
@@ -79,6 +83,13 @@ struct Inner {
     states: BTreeMap<String, XdpState>,
 }
 
+/// Programs, or the error of the kernel that refused them.
+struct Loaded {
+    programs: Result<Programs, String>,
+    /// The programs that answer DNS queries. Without them, the tcx programs do.
+    answers: Result<Vec<ProgramFd>, String>,
+}
+
 struct Programs {
     forward: ProgramFd,
     id: u32,
@@ -86,14 +97,11 @@ struct Programs {
 }
 
 impl Xdp {
-    pub(super) fn take(ebpf: &mut Ebpf, verified: &mut Verified, pins: &Path) -> Result<Xdp, Error> {
+    pub(super) fn take(ebpf: &mut Ebpf, pins: &Path) -> Result<Xdp, Error> {
         let inner = Inner {
-            programs: forwarding(ebpf, verified).map_err(|error| with_causes(&error)),
-            answers: ANSWERS
-                .into_iter()
-                .map(|name| loaded(ebpf, verified, name).map(|(_, program)| program))
-                .collect::<Result<_, _>>()
-                .map_err(|error| with_causes(&error)),
+            loaded: None,
+            calls: TailCalls::take(ebpf, CALLS)?,
+            answers: false,
             links: ArrayMap(open::<spec::XdpLinks, _>(ebpf)?),
             have: BTreeMap::new(),
             ports: open::<spec::XdpPorts, _>(ebpf)?,
@@ -102,6 +110,37 @@ impl Xdp {
             states: BTreeMap::new(),
         };
         Ok(Xdp(Arc::new(Mutex::new(inner))))
+    }
+
+    /// Reports whether the kernel has accepted or refused the programs.
+    pub(super) fn is_loaded(&self) -> bool {
+        self.0.lock().loaded.is_some()
+    }
+
+    /// Takes the programs out of the object.
+    pub(super) fn set_loaded(&self, ebpf: &mut Ebpf, verified: &mut Verified) {
+        let programs = forwarding(ebpf, verified).map_err(|error| with_causes(&error));
+        let answers = ANSWERS.into_iter().map(|name| Ok(loaded(ebpf, verified, name)?.1));
+        let answers = answers.collect::<Result<_, Error>>().map_err(|error| with_causes(&error));
+        let mut inner = self.0.lock();
+        inner.loaded = Some(Loaded { programs, answers });
+        inner.fill_calls();
+    }
+
+    /// Lets the programs answer DNS queries, once they are loaded.
+    pub(super) fn answer(&self) {
+        let mut inner = self.0.lock();
+        inner.answers = true;
+        inner.fill_calls();
+    }
+
+    pub(super) fn end_answers(&self) -> Result<(), Error> {
+        self.0.lock().end_answers()
+    }
+
+    /// Reports whether an earlier run has left its programs.
+    pub fn is_left(&self) -> io::Result<bool> {
+        Ok(!self.0.lock().pinned()?.is_empty())
     }
 
     /// Attaches the program to the interface with this index, unless it is attached.
@@ -136,13 +175,6 @@ impl Xdp {
     /// Each needs an element of its own in the array.
     pub fn set(&self, links: &BTreeMap<u32, XdpLink>, ports: &BTreeSet<u32>) -> Result<(), Error> {
         self.0.lock().set(links, ports)
-    }
-
-    /// Returns the programs that answer DNS queries, in the order of their calls, or why there are none.
-    pub(super) fn answers(&self) -> Result<Vec<ProgramFd>, String> {
-        let inner = self.0.lock();
-        let programs = inner.answers.as_ref().map_err(String::clone)?;
-        programs.iter().map(|program| program.try_clone().map_err(|error| error.to_string())).collect()
     }
 
     pub(super) fn counts(&self) -> Result<CounterArray<spec::XdpCounts>, Error> {
@@ -187,7 +219,34 @@ fn loaded(ebpf: &mut Ebpf, verified: &mut Verified, name: &'static str) -> Resul
 
 impl Inner {
     fn programs(&self) -> io::Result<&Programs> {
-        self.programs.as_ref().map_err(|error| io::Error::other(error.clone()))
+        let loaded =
+            self.loaded.as_ref().ok_or_else(|| io::Error::other("the XDP programs are not loaded"))?;
+        loaded.programs.as_ref().map_err(|error| io::Error::other(error.clone()))
+    }
+
+    /// Returns the program behind redirects.
+    fn guard(&self) -> io::Result<ProgramFd> {
+        self.programs()?.guard.try_clone()
+    }
+
+    /// Takes the programs that answer away from [`FORWARD`].
+    fn end_answers(&mut self) -> Result<(), Error> {
+        self.answers = false;
+        match &self.loaded {
+            Some(Loaded { answers: Ok(programs), .. }) => self.calls.clear(programs),
+            _ => Ok(()),
+        }
+    }
+
+    /// Lets [`FORWARD`] call the programs that answer, if both the resolver and they are there.
+    fn fill_calls(&mut self) {
+        let Some(loaded) = self.loaded.as_ref().filter(|_| self.answers) else { return };
+        let programs = loaded.answers.as_ref().map_err(String::clone);
+        let filled =
+            programs.and_then(|programs| self.calls.fill(programs).map_err(|error| with_causes(&error)));
+        if let Err(error) = filled {
+            tracing::warn!(error, "DNS queries are not answered at XDP");
+        }
     }
 
     fn pin(&self, interface: u32) -> PathBuf {
@@ -295,9 +354,8 @@ impl Inner {
             self.ports.remove(*interface).map_err(|error| failed("remove from", error.into()))?;
         }
         for interface in ports.difference(&have) {
-            let programs = self.programs.as_ref().map_err(|error| io::Error::other(error.clone()));
-            let guard = programs.map_err(|error| failed("write", MapError::from(error).into()))?;
-            let put = self.ports.insert(*interface, *interface, Some(&guard.guard), 0);
+            let guard = self.guard().map_err(|error| failed("write", MapError::from(error).into()))?;
+            let put = self.ports.insert(*interface, *interface, Some(&guard), 0);
             put.map_err(|error| failed("write", error))?;
         }
         Ok(())

@@ -11,14 +11,16 @@ use gateway_core::xdp::{Candidate, Obstacle};
 use gateway_model::settings::bootstrap::XdpMode;
 use gateway_outbound::causes::with_causes;
 
-use crate::os::bpf::{Xdp, XdpState};
+use crate::os::bpf::{Programs, Xdp, XdpState};
 use crate::os::driver_state::{shapers, xdp_abilities};
+use crate::reconcile::KernelDataplane;
 
 /// Interval at which a refused attachment is tried again. Some drivers reset the hardware in each attempt.
 const RETRY_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Attachments of XDP.
 pub(super) struct XdpControl {
+    dataplane: KernelDataplane,
     xdp: Xdp,
     /// Refused attachments by the index of the interface.
     refused: BTreeMap<u32, Refusal>,
@@ -41,12 +43,21 @@ struct Wanted<'a> {
 
 impl XdpControl {
     /// Takes over the attachments of an earlier run.
-    pub(super) fn open(xdp: Xdp) -> XdpControl {
-        if let Err(error) = xdp.adopt() {
+    pub(super) fn open(dataplane: KernelDataplane) -> XdpControl {
+        let xdp = dataplane.xdp().clone();
+        let control = XdpControl { dataplane, xdp, refused: BTreeMap::new() };
+        if let Err(error) = control.adopt() {
             tracing::warn!(%error, "failed to take over XDP programs: they are detached");
-            report(xdp.detach_except(&BTreeSet::new()));
+            report(control.xdp.detach_except(&BTreeSet::new()));
         }
-        XdpControl { xdp, refused: BTreeMap::new() }
+        control
+    }
+
+    fn adopt(&self) -> io::Result<()> {
+        if self.xdp.is_left()? {
+            self.dataplane.with(Programs::load_xdp);
+        }
+        self.xdp.adopt()
     }
 
     /// Brings the attachments to the state that plan and facts demand. Captured interfaces have none: a capture would
@@ -70,6 +81,9 @@ impl XdpControl {
                 }
             };
             states.insert(name.clone(), XdpState::without(mode, obstacle));
+        }
+        if !wanted.is_empty() {
+            self.dataplane.with(Programs::load_xdp);
         }
         if let Err(error) = self.attach(facts, &wanted, &mut states) {
             // Without an attachment all packets take the tcx program.

@@ -204,6 +204,7 @@ impl Testbed {
         self.peers = [(host, "host0"), (internet, "net0")]
             .map(|(namespace, interface)| XdpPeer::attach(namespace, interface).expect("a peer"))
             .into();
+        self.programs.load_xdp();
         let xdp = self.programs.xdp.clone();
         let (lan, wan) = (self.lan, self.wan);
         let links = self.xdp_links();

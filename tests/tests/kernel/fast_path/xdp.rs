@@ -117,7 +117,12 @@ fn a_new_run_takes_over_the_links_and_detaches_them() {
         shown.split("prog/xdp id ").nth(1).map(|rest| rest.split(' ').next().unwrap_or("").to_owned())
     };
     let first = programs(&testbed).expect("a program");
-    let next = testbed.load_again();
+    let mut next = testbed.load_again();
+    assert!(
+        testbed.gateway.within(|| next.xdp.adopt()).is_err(),
+        "there is no program to put into the links"
+    );
+    next.load_xdp();
     testbed.gateway.within(|| next.xdp.adopt()).expect("adopted");
     let second = programs(&testbed).expect("a program");
     assert_ne!(first, second, "the program was replaced");
