@@ -397,12 +397,7 @@ impl Bootstrap {
                 problems.add(code::FORMAT, path, "Expected an absolute path.");
             }
         }
-        if !(1_000..=10_000_000).contains(&self.audit.keep_entries) {
-            problems.add(code::RANGE, "audit.keep_entries", "Must be from 1000 to 10000000.");
-        }
-        if !(1..=36_500).contains(&self.audit.keep_days) {
-            problems.add(code::RANGE, "audit.keep_days", "Must be from 1 to 36500.");
-        }
+        self.audit.validate(problems);
         if let Some(marker) = &self.marker {
             if !marker.is_absolute() {
                 problems.add(code::FORMAT, "marker", "Expected an absolute path.");

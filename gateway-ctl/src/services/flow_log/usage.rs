@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn usage_is_the_same_before_and_after_it_was_written() {
         let folder = tempfile::tempdir().expect("a folder");
-        let at = |second| Timestamp::from_second(1_800_000_000 + second).expect("a time");
+        let at = |second: i64| Timestamp::from_second(1_800_000_000 + second).expect("a time");
         let device = Id::from_u128(1);
         let key = UsageKey { device: Some(device), policy: None, egress: Some("wg-a".into()) };
         let query = UsageQuery {
