@@ -18,7 +18,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use gateway_core::flow_log::{
-    FlowChange, FlowNames, FlowNews, FlowRecord, Losses, Surroundings, Tracker, UsageRow, encode,
+    FlowChange, FlowNames, FlowNews, FlowRecord, Surroundings, Tracker, UsageRow, encode,
 };
 use gateway_journal::{Journal, Settings};
 use gateway_model::settings::bootstrap;
@@ -37,6 +37,7 @@ use crate::world::{World, Worlds};
 pub use asked_addresses::AskedAddresses;
 use format::FlowFormat;
 pub use gateway_journal::{PageStart, SearchEnd};
+pub use metrics::FlowLogStats;
 use observe::Observer;
 pub use pages::{FlowPage, FlowPageStart, FlowRow};
 use usage::UsageLog;
@@ -91,19 +92,6 @@ struct Following {
     /// Connections whose end the kernel could not report.
     lost_reports: u64,
     failed: u64,
-}
-
-/// Counters since the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FlowLogStats {
-    /// Flows that go on.
-    pub active: usize,
-    pub written: u64,
-    pub losses: Losses,
-    /// Observations during which the kernel could not report all ends.
-    pub lost_reports: u64,
-    /// Observations that failed.
-    pub failed: u64,
 }
 
 impl Handle for FlowLog {
@@ -238,7 +226,7 @@ impl FlowLog {
         following.written += records.len() as u64;
         let mut bytes = Vec::new();
         records.iter().for_each(|record| encode(&mut bytes, record));
-        self.0.journal.lock().add(bytes, now, |view, block| format::note(view, block));
+        self.0.journal.lock().add(bytes, now, format::note);
     }
 
     /// Writes the parts of flows that go on, and ends the log.

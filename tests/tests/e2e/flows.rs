@@ -54,6 +54,11 @@ fn counted(host: &Host, name: &str) -> Value {
     json!({"packets": found["packets"], "bytes": found["bytes"]})
 }
 
+/// Waits until the dataplane knows the devices that were stored.
+fn known_to_the_dataplane(testbed: &Testbed) {
+    testbed.api().act("/enforce/reconcile").expect("reconciled");
+}
+
 fn to(ipv6: bool, port: u16) -> SocketAddr {
     (server(ipv6), port).into()
 }
@@ -113,6 +118,7 @@ fn changes_are_streamed() {
     let testbed = Testbed::start().expect("a testbed");
     let network = &testbed.network;
     let laptop = testbed.device(&network.laptop).expect("a device");
+    known_to_the_dataplane(&testbed);
     let mut lines = testbed.api().json_lines(&format!("/flows/stream?device={laptop}")).expect("a stream");
     let answer = ask(&network.laptop, to(false, HTTP), TIMEOUT);
     assert!(answer.seen().is_some(), "{answer}");
@@ -130,6 +136,7 @@ fn packets_of_the_fast_path_count_like_all_others() {
     let testbed = Testbed::start().expect("a testbed");
     let network = &testbed.network;
     let laptop = testbed.device(&network.laptop).expect("a device");
+    known_to_the_dataplane(&testbed);
     count_at(&network.laptop, "udp", IDENT);
     let forwarded =
         || testbed.api().get("/status").expect("the status")["fast_path"]["forwarded_packets"].as_u64();
@@ -184,6 +191,7 @@ fn privacy_classes_decide_whether_a_device_is_in_the_log() {
         create(testbed.api(), "/devices", &object).expect("a device")
     };
     let (tv, laptop) = (device(&network.tv, "silent"), device(&network.laptop, "nameless"));
+    known_to_the_dataplane(&testbed);
     assert_direct(&network.tv);
     assert_direct(&network.laptop);
     let found = wait_for_flows(&testbed, "state=ended", |found| found.len() >= 2);

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::protocol_name;
+use super::protocol;
 
 /// Record of a flow, or of a part of it.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -27,7 +27,7 @@ pub(super) struct FlowEntry {
     destination: IpAddr,
     /// Destination port; of ICMP, 256 times the type plus the code.
     destination_port: u16,
-    /// `tcp`, `udp`, `icmp`, `icmpv6`, or the number of the protocol.
+    /// Name of the protocol, such as tcp, or its number.
     protocol: String,
     /// Names by which the client had asked the resolver for the destination, the newest first. Empty if it had not.
     names: Vec<String>,
@@ -117,7 +117,7 @@ impl FlowEntry {
             client: record.client.map(|client| FlowClient::of(client, state)),
             destination: record.destination,
             destination_port: record.destination_port,
-            protocol: protocol_name(record.protocol),
+            protocol: protocol::name(record.protocol),
             names: record.names,
             server_name: record.server_name,
             paths: record.paths.into_iter().map(|path| FlowPathEntry::of(path, state)).collect(),

@@ -14,8 +14,8 @@ use serde_json::json;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
-use super::FlowSelection;
 use super::entry::FlowEntry;
+use super::selection::FlowSelection;
 use crate::context::Cx;
 use crate::error::ApiError;
 use crate::request::Req;

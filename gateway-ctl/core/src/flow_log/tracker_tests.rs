@@ -43,7 +43,7 @@ impl Fixture {
 
     fn observe(&mut self, second: i64, seen: Observation) -> Vec<FlowRecord> {
         self.now = at(second);
-        let around = Surroundings { names: &self.names, asked: &Asked, now: self.now };
+        let around = Surroundings { names: &self.names, asked: &OneName, now: self.now };
         self.tracker.observe(seen, &around)
     }
 
@@ -53,9 +53,9 @@ impl Fixture {
 }
 
 /// A resolver that has answered one name for each address.
-struct Asked;
+struct OneName;
 
-impl AskedNames for Asked {
+impl AskedNames for OneName {
     fn names(&self, _: u64, address: IpAddr) -> Vec<String> {
         vec![format!("{address}.example")]
     }

@@ -6,8 +6,6 @@ use std::sync::Arc;
 
 use gateway_core::dns::NameRef;
 
-use super::record::RecordView;
-use crate::serve::Status;
 use crate::wire::{Records, Section, rtype};
 
 /// Addresses that a client got for a name.
@@ -28,22 +26,19 @@ impl AnswerObserver {
     pub fn new(observe: impl Fn(AnsweredAddresses) + Send + Sync + 'static) -> AnswerObserver {
         AnswerObserver(Arc::new(observe))
     }
+
+    /// Reports the addresses in an answer for a client.
+    pub(super) fn report(&self, client: u64, name: NameRef<'_>, message: &[u8]) {
+        let addresses = addresses(message);
+        if !addresses.is_empty() {
+            (self.0)(AnsweredAddresses { client, name: name.to_string(), addresses });
+        }
+    }
 }
 
 impl fmt::Debug for AnswerObserver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("AnswerObserver")
-    }
-}
-
-/// Reports the addresses of a record. Blocked answers have addresses of no server.
-pub(super) fn report(view: &RecordView<'_>, name: NameRef<'_>, observer: &AnswerObserver) {
-    if !view.named() || view.status() == Some(Status::Blocked) {
-        return;
-    }
-    let addresses = view.message().map(addresses).unwrap_or_default();
-    if !addresses.is_empty() {
-        (observer.0)(AnsweredAddresses { client: view.client(), name: name.to_string(), addresses });
     }
 }
 

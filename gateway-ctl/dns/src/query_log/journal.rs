@@ -7,7 +7,7 @@ use gateway_journal::{PageStart, Query, Settings};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::answered::{self, AnswerObserver};
+use super::answered::AnswerObserver;
 use super::format::QueryFormat;
 use super::record::views;
 use super::stats::{ClientStats, QueryCounts, RuleCounters, Totals};
@@ -83,8 +83,12 @@ impl Journal {
             let name = view.name();
             let name = name.as_ref().and_then(NameBuf::as_ref);
             self.counts.add(view, name);
-            if let (Some(observer), Some(name)) = (&self.observer, name) {
-                answered::report(view, name, observer);
+            // Records of anonymous clients name none, and blocked answers have addresses of no server.
+            if let (Some(observer), Some(name)) = (&self.observer, name)
+                && view.named()
+                && view.status() != Some(Status::Blocked)
+            {
+                observer.report(view.client(), name, view.message().unwrap_or_default());
             }
             let [blocked, cached] = &mut block.figures;
             *blocked += u32::from(view.status() == Some(Status::Blocked));

@@ -1,9 +1,22 @@
-//! Metrics of the flow log.
+//! Counters of the flow log, and its metrics.
 
+use gateway_core::flow_log::Losses;
 use prometheus_client::registry::Registry;
 
-use super::FlowLogStats;
 use crate::metrics::{counter, gauge};
+
+/// Counters since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowLogStats {
+    /// Flows that go on.
+    pub active: usize,
+    pub written: u64,
+    pub losses: Losses,
+    /// Observations during which the kernel could not report all ends.
+    pub lost_reports: u64,
+    /// Observations that failed.
+    pub failed: u64,
+}
 
 pub(super) fn register(registry: &mut Registry, stats: &FlowLogStats) {
     let FlowLogStats { active, written, losses, lost_reports, failed } = *stats;
