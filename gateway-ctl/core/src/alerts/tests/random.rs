@@ -9,8 +9,8 @@ use jiff::SignedDuration;
 use super::fixture::Fixture;
 use crate::alerts::{AlertStatus, Transition};
 
-/// Number of events in a normal run. `GATEWAY_ALERT_EVENTS` makes it another.
-const EVENTS: u64 = 20_000;
+/// Number of events in a normal run: 18 s of one processor. `GATEWAY_ALERT_EVENTS` makes it another.
+const EVENTS: u64 = 400_000;
 
 /// Generator of Marsaglia.
 struct Random(u64);

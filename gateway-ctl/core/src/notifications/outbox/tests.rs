@@ -166,7 +166,8 @@ fn beginnings_of_muted_alerts_are_withdrawn_and_their_ends_with_them() {
         stored.write(outbox.take_in(&firing(sequence, fingerprint), BOTH, at(0)));
     }
     // One receiver has got it, and an attempt at the other one is in progress.
-    outbox.settle(1, &Outcome::Accepted, 5, at(0), 0.5).map(|(_, changes)| stored.write(changes));
+    let (_, changes) = outbox.settle(1, &Outcome::Accepted, 5, at(0), 0.5).expect("it is due");
+    stored.write(changes);
     stored.write(outbox.withdraw(&muted, &BTreeSet::from([RULE])));
     assert_eq!(outbox.len(), 3);
     stored.write(outbox.withdraw(&muted, &BTreeSet::new()));
