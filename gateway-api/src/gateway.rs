@@ -126,13 +126,8 @@ impl Open {
             endpoint_names.clone(),
             source,
         );
-        let flow_exports = FlowExports::new(
-            store.clone(),
-            worlds.clone(),
-            &handles,
-            &tls.factory,
-            endpoint_names.clone(),
-        );
+        let flow_exports =
+            FlowExports::new(store.clone(), worlds.clone(), &handles, &tls.factory, endpoint_names.clone());
         services.start_all([backup.health(), storage::report(&store)]);
         Ok(Open {
             enforcement,

@@ -117,7 +117,8 @@ pub(super) async fn reply_of(
         return Err(ApiError::new(Code::NotSupported, format!("{operation} is not supported.")));
     };
     cx.require(*access)?;
-    let permit = if output.is_list() || *cost == Cost::Heavy { Some(cx.api.heavy.admit().await?) } else { None };
+    let permit =
+        if output.is_list() || *cost == Cost::Heavy { Some(cx.api.heavy.admit().await?) } else { None };
     let query = query.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let request = Request { query: Query(query), ..Request::default() };
     let answered = tokio::time::timeout(HANDLER_TIMEOUT, handler(cx.clone(), request)).await;

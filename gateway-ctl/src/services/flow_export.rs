@@ -79,16 +79,19 @@ impl FlowExports {
     /// Returns the service that sends the records. `metrics` is for collectors of metrics.
     pub fn service(self: &Arc<Self>, metrics: MetricsPage) -> service::Service {
         let (measured, erased) = (self.clone(), self.clone());
-        service::Service::new("flow_export", &(self.clone(), metrics), |(exports, metrics)| exports.run(metrics))
-            .measures(move |registry| measured.stats.measure(registry, &measured.states()))
-            .erases(move |level| erased.clone().erase(level))
+        service::Service::new("flow_export", &(self.clone(), metrics), |(exports, metrics)| {
+            exports.run(metrics)
+        })
+        .measures(move |registry| measured.stats.measure(registry, &measured.states()))
+        .erases(move |level| erased.clone().erase(level))
     }
 
     /// Returns what each collector has got.
     pub fn states(&self) -> Vec<CollectorState> {
         let config = self.config();
         let next = self.log.next_id();
-        let waiting = |collector| self.cursors.lock().get(collector).map(|cursor| next.saturating_sub(cursor));
+        let waiting =
+            |collector| self.cursors.lock().get(collector).map(|cursor| next.saturating_sub(cursor));
         Collector::ALL
             .iter()
             .map(|collector| {
@@ -178,13 +181,17 @@ impl FlowExports {
         let world = self.worlds.last();
         let identity = session::Identity::of(&world, host_name::read());
         match collector {
-            Collector::Ipfix => ipfix::Session::open(&config.ipfix, &self.endpoint_names).await.map(Session::Ipfix),
+            Collector::Ipfix => {
+                ipfix::Session::open(&config.ipfix, &self.endpoint_names).await.map(Session::Ipfix)
+            }
             Collector::Syslog => {
-                let session = syslog::Session::open(&config.syslog, &self.tls, &self.endpoint_names, identity);
+                let session =
+                    syslog::Session::open(&config.syslog, &self.tls, &self.endpoint_names, identity);
                 session.await.map(Session::Syslog)
             }
             Collector::Otlp => {
-                let client = otlp::Client::new(&config.otlp, &self.tls, &self.endpoint_names, identity).await?;
+                let client =
+                    otlp::Client::new(&config.otlp, &self.tls, &self.endpoint_names, identity).await?;
                 Ok(Session::Otlp(client))
             }
         }
