@@ -19,4 +19,3 @@ pub(super) fn name(number: u8) -> String {
     let named = PROTOCOLS.iter().find(|(_, known)| *known == number);
     named.map_or_else(|| number.to_string(), |(name, _)| (*name).to_owned())
 }
-
