@@ -10,7 +10,7 @@ use crate::authorization::Access;
 use crate::blocking::blocking;
 use crate::context::Cx;
 use crate::error::ApiError;
-use crate::query::parameters::{Before, Instant, Limit};
+use crate::query::parameters::{Before, Limit};
 use crate::reply::WithHeaders;
 use crate::request::Req;
 use crate::table::Table;
