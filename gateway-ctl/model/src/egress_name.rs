@@ -2,14 +2,18 @@
 
 use crate::id::IfName;
 use crate::problem::{Problems, code};
-use crate::state::State;
 
 /// Name of the default route of the gateway itself.
 pub const AUTO: &str = "auto";
 
 /// Reports a name that is neither `auto` nor one of a tunnel or of an uplink.
-pub(crate) fn check_egress(path: &str, egress: &str, state: &State, problems: &mut Problems) {
-    if egress == AUTO || state.tunnel_by_name(egress).is_some() {
+pub(crate) fn check_egress(
+    path: &str,
+    egress: &str,
+    is_tunnel: impl Fn(&str) -> bool,
+    problems: &mut Problems,
+) {
+    if egress == AUTO || is_tunnel(egress) {
         return;
     }
     match egress.parse::<IfName>() {

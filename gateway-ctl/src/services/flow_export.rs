@@ -16,7 +16,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gateway_model::settings::groups::{FlowExport, WipeLevel};
+use gateway_model::settings::groups::{FlowExport, OtlpCollector, WipeLevel};
 use gateway_outbound::Resolver;
 use gateway_outbound::backoff::{Backoff, give_or_take_a_quarter};
 use parking_lot::Mutex;
@@ -108,12 +108,11 @@ impl FlowExports {
     /// Runs until it is aborted.
     async fn run(self: Arc<Self>, metrics: MetricsPage) {
         self.cursors.lock().bound(self.log.next_id());
-        let push = otlp::push_metrics(self.clone(), metrics);
         tokio::join!(
             self.follow(Collector::Ipfix),
             self.follow(Collector::Syslog),
             self.follow(Collector::Otlp),
-            push,
+            self.push_metrics(metrics),
         );
     }
 
@@ -175,6 +174,36 @@ impl FlowExports {
             }
         }
         Ok(())
+    }
+
+    /// Sends the metrics periodically, until it is aborted.
+    async fn push_metrics(&self, page: MetricsPage) {
+        let mut revisions = self.store.watch();
+        loop {
+            let config = self.config().otlp;
+            let mut pause = Duration::MAX;
+            if config.enabled && config.metrics {
+                pause = Duration::from_secs(config.metrics_interval_sec);
+                match self.push(&config, &page).await {
+                    Ok(()) => self.stats.pushed(),
+                    Err(error) => {
+                        tracing::warn!(error, "the collector did not take metrics");
+                        self.stats.failed(Collector::Otlp, error);
+                    }
+                }
+            }
+            let changed = tokio::time::timeout(pause, revisions.changed()).await;
+            if matches!(changed, Ok(Err(_))) {
+                return;
+            }
+        }
+    }
+
+    async fn push(&self, config: &OtlpCollector, page: &MetricsPage) -> Result<(), String> {
+        let page = page().await.ok_or("there are no metrics")?;
+        let identity = session::Identity::of(&self.worlds.last(), host_name::read());
+        let client = otlp::Client::new(config, &self.tls, &self.endpoint_names, identity).await?;
+        client.send_metrics(&page, self.store.clock().now().as_nanosecond()).await
     }
 
     async fn session(&self, collector: Collector, config: &FlowExport) -> Result<Session, String> {

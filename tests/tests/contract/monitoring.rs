@@ -1,4 +1,4 @@
-//! What the package has for Prometheus and Grafana: rules that promtool takes, and expressions over metrics that exist.
+//! Files for Prometheus and Grafana in the package: rules that promtool takes, and expressions over metrics that exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

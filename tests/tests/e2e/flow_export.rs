@@ -43,7 +43,7 @@ for path, body in given:
 json.dump({'logs': logs, 'metrics': sorted(names)}, sys.stdout)
 ";
 
-/// Port that nobody has in this namespace.
+/// Returns a port that is free in this namespace.
 fn free_port(host: &gateway_tests::netns::Namespace, is_udp: bool) -> u16 {
     let any: SocketAddr = ([127, 0, 0, 1], 0).into();
     let address = host.within(|| match is_udp {

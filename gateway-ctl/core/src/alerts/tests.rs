@@ -67,7 +67,7 @@ fn return_within_the_cooldown_is_announced_when_it_has_lasted() {
     fixture.report(DOWN, WAN);
     fixture.heard();
     fixture.pass(20);
-    // It went away for a moment, so the time begins again.
+    // It went away for a short time, so the time begins again.
     fixture.end(DOWN, WAN);
     fixture.report(DOWN, WAN);
     fixture.pass(29);

@@ -123,7 +123,7 @@ pub struct Sample {
     pub name: String,
     pub labels: Vec<(String, String)>,
     pub value: f64,
-    /// Whether the value only grows until the daemon starts again.
+    /// True if the value only grows until the daemon starts again.
     pub is_counter: bool,
 }
 

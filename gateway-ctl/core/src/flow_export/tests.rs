@@ -1,4 +1,4 @@
-//! What collectors read is what the records have.
+//! Collectors read what the records have.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

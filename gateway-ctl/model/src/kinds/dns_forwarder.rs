@@ -119,7 +119,7 @@ impl Resource for DnsForwarder {
         if named && self.bootstrap.is_empty() && self.domain.is_root() {
             problems.required("bootstrap");
         }
-        check_egress("egress", &self.egress, state, problems);
+        check_egress("egress", &self.egress, |name| state.tunnel_by_name(name).is_some(), problems);
         check_reference::<Proxy>("proxy", &self.proxy, state, problems);
     }
 

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::Collector;
+use super::stats::Collector;
 use crate::os::json_file;
 
 const FILE: &str = "flow_export.json";

@@ -1,8 +1,5 @@
 //! Requests to a collector of OpenTelemetry.
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use ::http::header::{AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
 use ::http::{HeaderValue, Request, StatusCode};
 use bytes::Bytes;
@@ -15,7 +12,6 @@ use gateway_outbound::{Dialer, Egress, KernelSockets, Resolver, Targets};
 use serde_json::Value;
 
 use super::session::{Identity, TIMEOUT};
-use super::{Collector, FlowExports, MetricsPage, host_name, session};
 use crate::supervise::blocking;
 use crate::tls::{self, with_authorities};
 
@@ -65,6 +61,14 @@ impl Client {
         self.post("/v1/logs", &logs(&self.resource(), records)).await
     }
 
+    /// Sends the metrics of a page. `now` is in nanoseconds since 1970.
+    pub(super) async fn send_metrics(&self, page: &str, now: i128) -> Result<(), String> {
+        let found = samples(page);
+        let started = found.iter().find(|sample| sample.name == "gateway_start_time_seconds");
+        let started = started.map_or(0.0, |sample| sample.value * 1e9) as i128;
+        self.post("/v1/metrics", &metrics(&self.resource(), &found, started, now)).await
+    }
+
     async fn post(&self, path: &str, body: &Value) -> Result<(), String> {
         let request = self.request(path, body)?;
         let dialer = Dialer {
@@ -106,39 +110,4 @@ impl Client {
 
 fn refusal(status: StatusCode) -> String {
     format!("the collector answered {}", status.as_u16())
-}
-
-/// Sends the metrics periodically, until it is aborted.
-pub(super) async fn push_metrics(exports: Arc<FlowExports>, page: MetricsPage) {
-    let mut revisions = exports.store.watch();
-    loop {
-        let config = exports.config().otlp;
-        let mut pause = Duration::from_secs(config.metrics_interval_sec);
-        if config.enabled && config.metrics {
-            match push(&exports, &config, &page).await {
-                Ok(()) => exports.stats.pushed(),
-                Err(error) => {
-                    tracing::warn!(error, "the collector did not take metrics");
-                    exports.stats.failed(Collector::Otlp, error);
-                }
-            }
-        } else {
-            pause = Duration::MAX;
-        }
-        let is_over = tokio::time::timeout(pause, revisions.changed()).await;
-        if matches!(is_over, Ok(Err(_))) {
-            return;
-        }
-    }
-}
-
-async fn push(exports: &FlowExports, config: &OtlpCollector, page: &MetricsPage) -> Result<(), String> {
-    let page = page().await.ok_or("there are no metrics")?;
-    let identity = session::Identity::of(&exports.worlds.last(), host_name::read());
-    let client = Client::new(config, &exports.tls, &exports.endpoint_names, identity).await?;
-    let found = samples(&page);
-    let started = found.iter().find(|sample| sample.name == "gateway_start_time_seconds");
-    let started = started.map_or(0.0, |sample| sample.value * 1e9) as i128;
-    let now = exports.store.clock().now().as_nanosecond();
-    client.post("/v1/metrics", &metrics(&client.resource(), &found, started, now)).await
 }

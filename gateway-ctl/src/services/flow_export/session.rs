@@ -1,4 +1,4 @@
-//! Session with a collector, and what it is told about the gateway.
+//! Session with a collector, and the names of the gateway in it.
 
 use std::io;
 use std::os::fd::AsFd;

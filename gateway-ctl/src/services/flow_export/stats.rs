@@ -1,4 +1,4 @@
-//! What each collector has got.
+//! Counters and state of each collector.
 
 use enum_map::{Enum, EnumMap};
 use gateway_model::text_enum;

@@ -97,7 +97,7 @@ impl Group for AlertEmail {
     const SENT_SECRETS: &'static [&'static str] = Self::SECRETS;
 
     fn validate(&self, state: &State, problems: &mut Problems) {
-        check_egress("egress", &self.egress, state, problems);
+        check_egress("egress", &self.egress, |name| state.tunnel_by_name(name).is_some(), problems);
         if self.host.is_empty() {
             if self.enabled {
                 problems.required("host");

@@ -144,7 +144,7 @@ impl Group for AlertWebhook {
     const SENT_SECRETS: &'static [&'static str] = Self::SECRETS;
 
     fn validate(&self, state: &State, problems: &mut Problems) {
-        check_egress("egress", &self.egress, state, problems);
+        check_egress("egress", &self.egress, |name| state.tunnel_by_name(name).is_some(), problems);
         self.check_url(problems);
         self.check_secrets(problems);
         if !self.ca_certificate.is_empty() && !self.ca_certificate.contains("-----BEGIN CERTIFICATE-----") {
