@@ -3,6 +3,7 @@
 //! The flow log itself is what waits: each collector has a cursor in it, which moves on when the collector has taken the
 //! records. A collector that is away gets them later, as long as the flow log keeps them; a record may arrive twice.
 
+mod connection;
 mod cursors;
 mod ipfix;
 mod otlp;
@@ -30,6 +31,7 @@ use crate::store::Store;
 use crate::supervise::blocking;
 use crate::tls::{Client, Factory};
 use crate::world::Worlds;
+use connection::Identity;
 use cursors::Cursors;
 use session::Session;
 use stats::Stats;
@@ -201,14 +203,14 @@ impl FlowExports {
 
     async fn push(&self, config: &OtlpCollector, page: &MetricsPage) -> Result<(), String> {
         let page = page().await.ok_or("there are no metrics")?;
-        let identity = session::Identity::of(&self.worlds.last(), host_name::read());
+        let identity = Identity::of(&self.worlds.last(), host_name::read());
         let client = otlp::Client::new(config, &self.tls, &self.endpoint_names, identity).await?;
         client.send_metrics(&page, self.store.clock().now().as_nanosecond()).await
     }
 
     async fn session(&self, collector: Collector, config: &FlowExport) -> Result<Session, String> {
         let world = self.worlds.last();
-        let identity = session::Identity::of(&world, host_name::read());
+        let identity = Identity::of(&world, host_name::read());
         match collector {
             Collector::Ipfix => {
                 ipfix::Session::open(&config.ipfix, &self.endpoint_names).await.map(Session::Ipfix)

@@ -13,7 +13,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpStream, UdpSocket};
 use tokio::time::Instant;
 
-use super::session::{check_open, confirmed, connect};
+use super::connection::{check_open, confirmed, connect};
 
 /// Interval at which templates are sent again over UDP (RFC 7011, section 8.4: at least three times in their lifetime,
 /// which is 30 minutes by default).

@@ -11,7 +11,7 @@ use gateway_outbound::http::{self, Limits};
 use gateway_outbound::{Dialer, Egress, KernelSockets, Resolver, Targets};
 use serde_json::Value;
 
-use super::session::{Identity, TIMEOUT};
+use super::connection::{Identity, TIMEOUT};
 use crate::supervise::blocking;
 use crate::tls::{self, with_authorities};
 

@@ -10,7 +10,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
-use super::session::{Identity, TIMEOUT, check_open, confirmed, connect};
+use super::connection::{Identity, TIMEOUT, check_open, confirmed, connect};
 use crate::tls::{Client, with_authorities};
 
 pub(super) struct Session {
