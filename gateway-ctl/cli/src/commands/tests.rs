@@ -38,7 +38,9 @@ fn sentences_have_no_full_stop_of_their_own() {
 #[test]
 fn every_placeholder_has_its_operand() {
     for (kind, command) in commands() {
-        for call in &command.calls {
+        // The further calls of a command with work of its own have what the first one answered.
+        let is_special = matches!(command.work, Work::Special(_));
+        for call in command.calls.iter().take(if is_special { 1 } else { usize::MAX }) {
             for name in call.path.split('/').filter_map(|part| part.strip_prefix('{')) {
                 let name = name.trim_end_matches('}');
                 let is_known = command.operands.iter().any(|operand| operand.name == name);

@@ -78,6 +78,16 @@ fn cases() -> Vec<Case> {
             here: json!({"resolver": "192.0.2.2"}),
         },
         Case {
+            name: "flows.export",
+            input: json!({"otlp": {"url": "https://otlp.example", "bearer": "s3cret"}}),
+            elsewhere: vec![
+                json!({"otlp": {"url": "https://evil.example", "bearer": "s3cret"}}),
+                json!({"otlp": {"url": "https://otlp.example", "bearer": "s3cret",
+                    "ca_certificate": "-----BEGIN CERTIFICATE-----"}}),
+            ],
+            here: json!({"ipfix": {"port": 4740}}),
+        },
+        Case {
             name: "backup.config",
             input: json!({"target": target}),
             elsewhere: ["url", "ca_certificate"]

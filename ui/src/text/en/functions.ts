@@ -28,6 +28,8 @@ export const functions = {
   exception_ends: 'Ends of exceptions',
   fast_path: 'Fast path',
   fast_path_table: 'Table of the fast path',
+  flow_export: 'Flows for collectors',
+  flow_log: 'Flow log',
   flow_rates: 'Rates of policies',
   flow_table: 'Flow table',
   foreign_routers: 'Foreign routers and DHCP servers',
