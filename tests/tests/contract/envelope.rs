@@ -31,8 +31,8 @@ async fn every_row_answers_in_the_envelope() {
     let client = Client::new();
     for endpoint in client.api.table.endpoints() {
         let name = format!("{} {}", endpoint.method.as_str(), endpoint.full_path());
-        if endpoint.output.media() == Some("text/event-stream") {
-            continue; // Goes on for ever; it has a test of its own.
+        if endpoint.output.media() == Some("text/event-stream") || endpoint.path == "/flows/stream" {
+            continue; // Goes on for ever; each has a test of its own.
         }
         let answer = client
             .raw(request(endpoint.method.as_str(), &concrete(endpoint)).body(Body::empty()).expect("request"))

@@ -43,6 +43,7 @@ fn end_of_a_muted_alert_goes_to_those_who_got_its_beginning() {
     testbed.source.mute("a", true);
     testbed.resolve("a");
     assert_eq!(received(&receiver, 2)[1].json()["status"], "resolved");
+    idle(&testbed);
     // The next alert of the subject is muted, too.
     testbed.raise("a");
     testbed.resolve("a");
