@@ -123,7 +123,8 @@ impl Testbed {
         let response = dispatch::answer(self.api.clone(), request, Some(peer)).await;
         let (parts, body) = response.into_parts();
         assert_documented(&self.api, &method, &path, parts.status.as_u16());
-        let is_event_stream = parts.headers.get("content-type").is_some_and(|media| media == "text/event-stream");
+        let is_event_stream =
+            parts.headers.get("content-type").is_some_and(|media| media == "text/event-stream");
         let endless = is_event_stream || (path.ends_with("/flows/stream") && parts.status == 200);
         let bytes =
             if endless { Default::default() } else { body.collect().await.expect("a body").to_bytes() };

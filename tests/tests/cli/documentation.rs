@@ -101,7 +101,12 @@ const PAGES: &[Page] = &[
         values: &[],
     },
     Page { file: "privacy.md", configuration: "{}", before: "", values: &[] },
-    Page { file: "routing.md", configuration: "{}", before: "tunnel nl", values: &[] },
+    Page {
+        file: "routing.md",
+        configuration: "{}",
+        before: "tunnel nl",
+        values: &[("2026-11-29T20:15:00Z", "'$(date -u +%FT%T.%3NZ)'")],
+    },
     Page {
         file: "troubleshooting.md",
         configuration: "{}",

@@ -72,7 +72,9 @@ impl Nfcapd {
     fn restart(&mut self, testbed: &Testbed) {
         self.process = None;
         let mut command = testbed.network.gateway.command("nfcapd");
-        command.args(["-b", "127.0.0.1", "-p", &self.port.to_string(), "-t", "2", "-w"]).arg(self.folder.path());
+        command
+            .args(["-b", "127.0.0.1", "-p", &self.port.to_string(), "-t", "2", "-w"])
+            .arg(self.folder.path());
         command.stdout(Stdio::null()).stderr(Stdio::null());
         self.process = Some(Process::spawn(command).expect("nfcapd"));
     }
@@ -212,13 +214,15 @@ fn real_collectors_read_what_the_flow_log_has() {
 
     let read = wait_ok(SOON, "logs and metrics of OpenTelemetry", || {
         let read = read_otlp(&receiver);
-        let is_there = read["logs"].as_array().is_some_and(|logs| logs.iter().any(|log| log["flow_id"] == id));
+        let is_there =
+            read["logs"].as_array().is_some_and(|logs| logs.iter().any(|log| log["flow_id"] == id));
         let metrics = read["metrics"].as_array().map_or(0, Vec::len);
         anyhow::ensure!(is_there && metrics > 20, "{read:#}");
         Ok(read)
     });
     let read = read.expect("both");
-    let log = read["logs"].as_array().expect("a list").iter().find(|log| log["flow_id"] == id).expect("the log");
+    let log =
+        read["logs"].as_array().expect("a list").iter().find(|log| log["flow_id"] == id).expect("the log");
     assert_eq!(
         (&log["egress"], &log["destination.port"], &log["network.transport"]),
         (&json!("wg-a"), &json!(HTTP), &json!("tcp"))
@@ -253,7 +257,7 @@ fn a_collector_that_was_away_gets_what_it_missed() {
     .expect("the failure is told");
     let first = flow_of(&testbed, &testbed.network.laptop, &laptop, 1);
     // The records wait in the flow log, over a restart of the daemon as well.
-    testbed.daemon.stop().expect("stopped");
+    testbed.daemon.terminate().expect("stopped");
     testbed.daemon.start().expect("started again");
     let second = flow_of(&testbed, &testbed.network.laptop, &laptop, 2);
     let folder = tempfile::tempdir().expect("a folder");

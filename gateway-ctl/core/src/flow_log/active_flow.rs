@@ -31,6 +31,17 @@ pub struct Surroundings<'a> {
     pub now: Timestamp,
 }
 
+/// Past of a flow that a wipe has taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Past {
+    /// Nothing was taken, or a packet came since.
+    Known,
+    /// The counters of the next observation are those of the past.
+    Forgotten,
+    /// No packet was observed since.
+    Silent,
+}
+
 /// A flow that goes on, with the part of it that the next record is about.
 #[derive(Clone, Debug)]
 pub(super) struct ActiveFlow {
@@ -45,6 +56,7 @@ pub(super) struct ActiveFlow {
     /// Its last record was made. The kernel still has the entry.
     pub is_over: bool,
     log: QueryLog,
+    past: Past,
     /// Number by which the resolver knows the client.
     client: u64,
     /// Bytes since the last call of [`ActiveFlow::take_usage`].
@@ -121,6 +133,7 @@ impl ActiveFlow {
             missing: 0,
             is_over: false,
             log,
+            past: Past::Known,
             client: client_number(evaluated),
             usage: Usage { flows: 1, ..Usage::default() },
             sent: Counters::NEW,
@@ -130,9 +143,9 @@ impl ActiveFlow {
         flow
     }
 
-    /// Reports whether the privacy class of the device lets the flow be logged.
+    /// Reports whether the privacy class of the device lets the flow be logged, and a packet came since the last wipe.
     pub(super) fn is_logged(&self) -> bool {
-        self.log != QueryLog::Off
+        self.log != QueryLog::Off && self.past == Past::Known
     }
 
     /// Takes the counters of its connection.
@@ -153,9 +166,16 @@ impl ActiveFlow {
             // What was not counted once stays unknown.
             counters.passed_by = counters.passed_by.zip(of(tuple)).map(|(sum, more)| sum.plus(more));
         }
+        let is_of_the_past = self.past == Past::Forgotten;
+        if is_of_the_past {
+            self.sent.begin_part();
+            self.received.begin_part();
+            self.past = Past::Silent;
+        }
         (self.record.sent, self.record.received) = (self.sent.part(), self.received.part());
-        if (self.record.sent, self.record.received) != before {
+        if (self.record.sent, self.record.received) != before && !is_of_the_past {
             self.record.last_at = Some(now);
+            self.past = Past::Known;
         }
         // What becomes known for the first time counts as a whole.
         let more = |after: Option<Traffic>, before: Option<Traffic>| {
@@ -244,6 +264,7 @@ impl ActiveFlow {
     /// Makes another flow of it, which begins now.
     pub(super) fn begin_again(&mut self, now: Timestamp) {
         self.begin_part(now);
+        self.past = Past::Forgotten;
         let record = &mut self.record;
         record.part = 0;
         record.flow_id = FlowId::new(now, &record.flow_id.raw().to_le_bytes());

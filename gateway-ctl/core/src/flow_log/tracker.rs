@@ -57,6 +57,8 @@ pub struct Tracker {
     /// Records that are finished.
     finished: Vec<FlowRecord>,
     last: Option<Timestamp>,
+    /// Time of the last wipe.
+    forgotten_at: Option<Timestamp>,
     /// Changes since the last call of [`Tracker::take_news`], if they are wanted.
     news: Vec<FlowNews>,
     /// News are wanted.
@@ -121,6 +123,7 @@ impl Tracker {
 
     /// Forgets what flows have done. Those that go on are others from now on.
     pub fn forget_past(&mut self, now: Timestamp) {
+        self.forgotten_at = Some(now);
         self.denied.clear();
         self.connections.values_mut().filter(|flow| !flow.is_over).for_each(|flow| flow.begin_again(now));
     }
@@ -211,6 +214,9 @@ impl Tracker {
         }
         let start = connection.started_at.unwrap_or(around.now).min(around.now);
         let mut flow = ActiveFlow::new(evaluated, Some(connection.id), start, around);
+        if self.forgotten_at.is_some_and(|wiped| start < wiped) {
+            flow.begin_again(around.now);
+        }
         if self.last.is_none() {
             // It is older than the daemon, which may have written of it before.
             flow.resume(connection, around.now);
@@ -250,7 +256,8 @@ impl Tracker {
         }
         // The table keeps records of flows that have ended.
         let is_new = self.last.is_some_and(|last| evaluated.seen_at > last - CLOCK_STEP);
-        if !is_new {
+        let is_forgotten = self.forgotten_at.is_some_and(|wiped| evaluated.seen_at <= wiped);
+        if !is_new || is_forgotten {
             return;
         }
         if self.count() >= MAX_FLOWS {

@@ -281,13 +281,21 @@ fn a_connection_that_is_older_than_the_daemon_counts_from_its_start_on() {
 #[test]
 fn after_a_wipe_nothing_of_the_past_is_in_a_record() {
     let mut fixture = Fixture::new();
-    fixture.observe(2, seen(vec![connection(1, 7, 100)], vec![direct(1, 2)]));
+    let both = |sent| vec![connection(1, 7, sent), connection(2, 8, 100)];
+    fixture.observe(2, seen(both(100), vec![direct(1, 2), direct(2, 2)]));
     let before = fixture.active();
+    assert_eq!(before.len(), 2);
     fixture.tracker.forget_past(at(3));
-    fixture.observe(4, seen(vec![connection(1, 7, 101)], vec![direct(1, 4)]));
+    // What came between the last reading and the wipe is of the past, too.
+    fixture.observe(4, seen(both(101), vec![direct(1, 4), direct(2, 4)]));
+    assert!(fixture.active().is_empty());
+    fixture.observe(6, seen(both(103), vec![direct(1, 6), direct(2, 6)]));
     let after = fixture.active();
-    assert_eq!((packets(after[0].sent), after[0].flow_id.start()), (Some(1), at(3)));
-    assert_ne!(after[0].flow_id, before[0].flow_id);
+    assert_eq!(after.len(), 1, "no packet of the other flow came since");
+    assert_eq!((packets(after[0].sent), after[0].flow_id.start()), (Some(2), at(3)));
+    assert!(before.iter().all(|flow| flow.flow_id != after[0].flow_id));
+    let stopped = fixture.tracker.stop(at(7));
+    assert_eq!(stopped.len(), 1);
 }
 
 #[test]
