@@ -91,8 +91,9 @@ struct FlowQuery {
 /// Query of the totals.
 #[derive(Deserialize, JsonSchema)]
 struct TopQuery {
-    /// Property by which flows are added up.
-    by: TopKey,
+    /// Property by which flows are added up, by default the device.
+    #[serde(default)]
+    by: Option<TopKey>,
     /// Maximum number of totals: 1 to 1000, default 20.
     #[serde(default)]
     limit: Limit<20, 1000>,
@@ -143,6 +144,7 @@ async fn list(cx: Cx, request: Req<()>) -> Result<WithHeaders<Vec<FlowEntry>>, A
 
 async fn list_top(cx: Cx, request: Req<()>) -> Result<WithHeaders<Vec<FlowTotal>>, ApiError> {
     let TopQuery { by, limit } = request.query.read()?;
+    let by = by.unwrap_or(TopKey::Device);
     let filter = request.query.read::<FlowSelection>()?.filter()?;
     let open = cx.open()?;
     let stored = open.store.current();

@@ -157,8 +157,10 @@ impl FlowExports {
         config: &FlowExport,
         revisions: &mut watch::Receiver<u64>,
     ) -> Result<(), String> {
-        let mut session = self.session(collector, config).await?;
+        // What comes before the first session is the collector's, too.
         let mut cursor = self.cursors.lock().begin(collector, self.log.next_id());
+        self.advance(collector, cursor).await;
+        let mut session = self.session(collector, config).await?;
         while self.config() == *config {
             let log = self.log.clone();
             let piece = blocking(move || log.after(cursor, PIECE)).await;

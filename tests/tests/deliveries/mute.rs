@@ -48,7 +48,8 @@ fn end_of_a_muted_alert_goes_to_those_who_got_its_beginning() {
     testbed.raise("a");
     testbed.resolve("a");
     testbed.raise("b");
-    assert_eq!(received(&receiver, 3)[2].json()["groupLabels"]["instance"], "b");
+    let requests: Vec<Value> = received(&receiver, 3).iter().map(|request| request.json()).collect();
+    assert_eq!(requests[2]["groupLabels"]["instance"], "b", "{requests:#?}");
 }
 
 /// Returns the subjects of the alerts in a push.

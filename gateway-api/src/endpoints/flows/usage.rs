@@ -35,8 +35,9 @@ pub(super) fn rows(t: &mut Table) {
 /// Query of usage.
 #[derive(Deserialize, JsonSchema)]
 struct UsageParameters {
-    /// Property by which usage is added up.
-    by: UsageGroup,
+    /// Property by which usage is added up, by default the device.
+    #[serde(default)]
+    by: Option<UsageGroup>,
     /// Length of a step, by default an hour.
     #[serde(default)]
     step: Option<UsageStep>,
@@ -70,6 +71,7 @@ struct UsageEntry {
 
 async fn list(cx: Cx, request: Req<()>) -> Result<WithHeaders<Vec<UsageEntry>>, ApiError> {
     let UsageParameters { by, step, device, since, until } = request.query.read()?;
+    let by = by.unwrap_or(UsageGroup::Device);
     let open = cx.open()?;
     let (log, state, now) = (open.handles.get::<FlowLog>(), open.store.current(), open.world().now);
     let until = until.map_or(now, |until| until.0);

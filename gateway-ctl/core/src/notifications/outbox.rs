@@ -224,10 +224,25 @@ impl Outbox {
                 && muted.contains(&alert.fingerprint)
                 && !busy.contains(&delivery.receiver)
         };
-        for (number, delivery) in self.deliveries.extract_if(.., |_, delivery| is_withdrawn(delivery)) {
+        let open = |delivery: &Delivery| {
+            let fingerprint = delivery.notification.alert.fingerprint.clone();
+            OpenAlert { receiver: delivery.receiver, fingerprint }
+        };
+        // Alerts whose beginning is withdrawn, until their end, which may wait behind it.
+        let mut unbegun = BTreeSet::new();
+        let taken = self.deliveries.extract_if(.., |_, delivery| match delivery.notification.transition {
+            Transition::Firing => {
+                let is_taken = is_withdrawn(delivery);
+                if is_taken && delivery.opens {
+                    unbegun.insert(open(delivery));
+                }
+                is_taken
+            }
+            Transition::Resolved => unbegun.remove(&open(delivery)),
+        });
+        for (number, delivery) in taken {
             changes.removed.push(number);
-            let fingerprint = delivery.notification.alert.fingerprint;
-            let open = OpenAlert { receiver: delivery.receiver, fingerprint };
+            let open = open(&delivery);
             if delivery.opens && self.open.remove(&open) {
                 changes.closed.push(open);
             }
