@@ -56,8 +56,9 @@ fn words(choice: &Choice) -> [u64; 2] {
     ]
 }
 
-#[inline(always)]
 // Eight places at a time: a loop would be followed once for each combination of its branches.
+#[inline(always)]
+#[expect(clippy::implicit_saturating_sub, reason = "the verifier follows the comparison")]
 fn has(choice: &Choice, count: u32, leg: u8) -> bool {
     let repeated = leg as u64 * ONES;
     let [low, high] = words(choice);
@@ -75,7 +76,7 @@ const LOW_BITS: u64 = 0x7f7f_7f7f_7f7f_7f7f;
 /// Returns the highest bit of each byte that is zero.
 #[inline(always)]
 const fn zero_bytes(word: u64) -> u64 {
-    !((word & LOW_BITS) + LOW_BITS | word | LOW_BITS)
+    !(((word & LOW_BITS) + LOW_BITS) | word | LOW_BITS)
 }
 
 /// Returns a mask of the lowest bytes of a word.

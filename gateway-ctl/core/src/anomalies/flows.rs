@@ -4,6 +4,9 @@ use std::net::IpAddr;
 
 use super::sets::{BoundedMap, BoundedSet};
 
+/// Value with the number of its counterparts.
+type Counted<T> = (T, usize);
+
 /// Flow that a device began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowSeen {
@@ -90,7 +93,7 @@ impl HourFlows {
     }
 
     /// Returns the address with the most ports, and the port with the most addresses.
-    pub(super) fn scan(&self) -> (Option<(IpAddr, usize)>, Option<(u16, usize)>) {
+    pub(super) fn scan(&self) -> (Option<Counted<IpAddr>>, Option<Counted<u16>>) {
         let ports = self.ports_of.iter().map(|(address, ports)| (*address, ports.len()));
         let addresses = self.addresses_of.iter().map(|(port, addresses)| (*port, addresses.len()));
         (ports.max_by_key(|found| found.1), addresses.max_by_key(|found| found.1))
