@@ -46,8 +46,14 @@ impl Inventory {
             .filter_map(|name| fs::read_link(process.join("fd").join(name)).ok())
             .map(|target| target.to_string_lossy().into_owned())
             .collect();
+        // Journals open a file with their first block, and each has a folder in the state folder.
+        let state = testbed.daemon.state_directory();
+        let is_of_journal = |target: &&String| {
+            let folder = Path::new(target.as_str()).parent();
+            folder.is_some_and(|folder| folder != state && folder.starts_with(&state))
+        };
         let numbers = BTreeMap::from([
-            ("file descriptors", files.len()),
+            ("file descriptors", files.iter().filter(|target| !is_of_journal(target)).count()),
             ("BPF maps", files.iter().filter(|target| target.contains("bpf-map")).count()),
             ("BPF programs", files.iter().filter(|target| target.contains("bpf-prog")).count()),
             ("BPF links", files.iter().filter(|target| target.contains("bpf_link")).count()),
