@@ -9,5 +9,3 @@ pub mod syslog;
 
 #[cfg(test)]
 mod tests;
-
-pub use json::fields;

@@ -32,6 +32,28 @@ pub trait View {
     fn length(&self) -> usize;
 }
 
+/// No summary: a search skips blocks by their time only.
+#[derive(Clone, Copy, Debug)]
+pub struct NoSummary;
+
+impl Summary for NoSummary {
+    type Filter = ();
+
+    fn nothing() -> NoSummary {
+        NoSummary
+    }
+
+    fn read(_: [u8; 4], _: &[u8]) -> NoSummary {
+        NoSummary
+    }
+
+    fn write(&self, _: &mut [u8]) {}
+
+    fn may_match(&self, (): &(), _: u64) -> bool {
+        true
+    }
+}
+
 /// Summary of a block. A search skips blocks by it.
 pub trait Summary: Clone + Debug + Send + Sync {
     type Filter;

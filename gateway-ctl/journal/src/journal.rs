@@ -34,6 +34,13 @@ pub struct Settings {
     pub recent: usize,
 }
 
+impl Settings {
+    /// Returns the settings of a journal whose bounds are not known yet: nothing is removed.
+    pub fn unbounded(directory: PathBuf, recent: usize) -> Settings {
+        Settings { directory: Some(directory), keep: Duration::MAX, bytes: u64::MAX, recent }
+    }
+}
+
 impl Default for Settings {
     fn default() -> Settings {
         let day = Duration::from_secs(86_400);
@@ -113,12 +120,15 @@ impl<F: Format> Journal<F> {
         self.error = Some(message);
     }
 
+    /// Takes other settings. What is beyond new bounds is removed.
     pub fn set(&mut self, settings: Settings, now: Timestamp) {
         self.flush(now);
         let is_moved = settings.directory != self.settings.directory;
         self.settings = settings;
         if is_moved {
             self.open(now);
+        } else {
+            self.retire(now);
         }
     }
 
@@ -154,13 +164,14 @@ impl<F: Format> Journal<F> {
         self.recent.push(Chunk { first, count, bytes }, self.settings.recent, unwritten);
     }
 
-    /// Writes the pending block if it is old. To be called every few seconds.
+    /// Writes the pending block if it is old, and removes what is beyond the bounds. To be called every few seconds.
     pub fn tick(&mut self, now: Timestamp) {
         let is_old =
             |pending: &PendingBlock<_>| now.duration_since(pending.since).unsigned_abs() >= MAX_BLOCK_AGE;
         if self.pending.as_ref().is_some_and(is_old) {
             self.flush(now);
         }
+        self.retire(now);
     }
 
     /// Writes pending records. Those that cannot be written stay in memory only.

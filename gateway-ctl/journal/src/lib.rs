@@ -16,7 +16,7 @@ mod segment;
 #[cfg(test)]
 mod tests;
 
-pub use format::{Format, Summary, View};
+pub use format::{Format, NoSummary, Summary, View};
 pub use journal::{Journal, Settings};
 pub use ledger::{Ledger, Recovered};
 pub use pages::{Page, PageStart, Pages, Query, SearchEnd};

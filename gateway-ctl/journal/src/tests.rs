@@ -195,14 +195,20 @@ fn records_that_are_not_written_yet_are_on_the_page() {
     assert_eq!((files(folder.path()).len(), found(&journal, None, 10, 1).len()), (1, 3));
 }
 
-#[test]
-fn files_that_are_too_old_or_too_many_go() {
+/// Folder with three files, of records that are an hour apart.
+fn three_files() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     for run in 0..3 {
         let mut journal = Journal::<Numbers>::new(settings(folder.path()), at(0));
         add(&mut journal, std::iter::once((run * 3600, 1)));
         journal.flush(at(0));
     }
+    folder
+}
+
+#[test]
+fn files_that_are_too_old_or_too_many_go() {
+    let folder = three_files();
     let keep = |keep: Duration, bytes: u64, now: i64| {
         let settings = Settings { keep, bytes, ..settings(folder.path()) };
         found(&Journal::<Numbers>::new(settings, at(now)), None, 10, u64::MAX).len()
@@ -213,6 +219,20 @@ fn files_that_are_too_old_or_too_many_go() {
     let one = fs::metadata(&files(folder.path())[0]).expect("a file").len();
     assert_eq!(keep(hour, one, 7200), 1);
     assert_eq!(keep(Duration::MAX, 0, 7200 + SignedDuration::from_hours(9).as_secs()), 0);
+}
+
+#[test]
+fn nothing_goes_before_the_bounds_are_known_and_then_at_once() {
+    let folder = three_files();
+    let late = at(SignedDuration::from_hours(20_000).as_secs());
+    let mut journal = Journal::<Numbers>::new(Settings::unbounded(folder.path().to_owned(), 0), late);
+    assert_eq!(files(folder.path()).len(), 3);
+    let keep = Duration::from_secs(2 * 3600);
+    journal.set(Settings { keep, ..settings(folder.path()) }, at(2 * 3600 + 1));
+    assert_eq!(files(folder.path()).len(), 2);
+    // The same bounds, later, without another record.
+    journal.tick(late);
+    assert_eq!(files(folder.path()).len(), 0);
 }
 
 #[test]

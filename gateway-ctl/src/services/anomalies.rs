@@ -116,7 +116,7 @@ impl Anomalies {
     fn erase(&self, level: WipeLevel) -> io::Result<()> {
         let mut state = self.0.state.lock();
         state.engine = AnomalyEngine::default();
-        state.is_silent = level == WipeLevel::Hard;
+        state.is_silent |= level == WipeLevel::Hard;
         // Under the lock: a save in between would write the file again.
         json_file::erase(&self.0.path)
     }

@@ -22,6 +22,7 @@ use gateway_outbound::Resolver;
 use gateway_outbound::backoff::{Backoff, give_or_take_a_quarter};
 use parking_lot::Mutex;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use crate::handles::Handles;
 use crate::os::host_name;
@@ -97,7 +98,7 @@ impl FlowExports {
         Collector::ALL
             .iter()
             .map(|collector| {
-                let waiting = is_on(&config, *collector).then(|| waiting(*collector)).flatten();
+                let waiting = gets_records(&config, *collector).then(|| waiting(*collector)).flatten();
                 self.stats.state(*collector, is_on(&config, *collector), waiting)
             })
             .collect()
@@ -124,9 +125,11 @@ impl FlowExports {
         let mut failures = 0;
         loop {
             let config = self.config();
-            if !is_on(&config, collector) {
+            if !gets_records(&config, collector) {
                 failures = 0;
-                self.stats.off(collector);
+                if !is_on(&config, collector) {
+                    self.stats.off(collector);
+                }
                 self.cursors.lock().forget(collector);
                 if revisions.changed().await.is_err() {
                     return;
@@ -161,6 +164,9 @@ impl FlowExports {
         let mut cursor = self.cursors.lock().begin(collector, self.log.next_id());
         self.advance(collector, cursor).await;
         let mut session = self.session(collector, config).await?;
+        if session.is_connected() {
+            self.stats.connected(collector);
+        }
         while self.config() == *config {
             let log = self.log.clone();
             let piece = blocking(move || log.after(cursor, PIECE)).await;
@@ -183,22 +189,24 @@ impl FlowExports {
     /// Sends the metrics periodically, until it is aborted.
     async fn push_metrics(&self, page: MetricsPage) {
         let mut revisions = self.store.watch();
+        let mut pushed: Option<Instant> = None;
         loop {
             let config = self.config().otlp;
-            let mut pause = Duration::MAX;
-            if config.enabled && config.metrics {
-                pause = Duration::from_secs(config.metrics_interval_sec);
-                match self.push(&config, &page).await {
-                    Ok(()) => self.stats.pushed(),
-                    Err(error) => {
-                        tracing::warn!(error, "the collector did not take metrics");
-                        self.stats.failed(Collector::Otlp, error);
+            let is_on = config.enabled && config.metrics;
+            let interval = Duration::from_secs(config.metrics_interval_sec);
+            let due = pushed.map_or_else(Instant::now, |pushed| pushed + interval);
+            tokio::select! {
+                () = tokio::time::sleep_until(due), if is_on => {
+                    pushed = Some(Instant::now());
+                    match self.push(&config, &page).await {
+                        Ok(()) => self.stats.pushed(),
+                        Err(error) => {
+                            tracing::warn!(error, "the collector did not take metrics");
+                            self.stats.failed(Collector::Otlp, error);
+                        }
                     }
                 }
-            }
-            let changed = tokio::time::timeout(pause, revisions.changed()).await;
-            if matches!(changed, Ok(Err(_))) {
-                return;
+                changed = revisions.changed() => if changed.is_err() { return },
             }
         }
     }
@@ -258,6 +266,11 @@ fn is_on(config: &FlowExport, collector: Collector) -> bool {
     match collector {
         Collector::Ipfix => config.ipfix.enabled,
         Collector::Syslog => config.syslog.enabled,
-        Collector::Otlp => config.otlp.enabled && config.otlp.logs,
+        Collector::Otlp => config.otlp.enabled,
     }
+}
+
+/// Reports whether a collector gets flow records. One of OpenTelemetry may get metrics only.
+fn gets_records(config: &FlowExport, collector: Collector) -> bool {
+    is_on(config, collector) && (collector != Collector::Otlp || config.otlp.logs)
 }

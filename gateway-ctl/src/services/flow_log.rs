@@ -96,7 +96,8 @@ struct Following {
 
 impl Handle for FlowLog {
     fn open(state_dir: &Path, now: Timestamp) -> FlowLog {
-        let settings = settings(state_dir, &bootstrap::FlowLog::default());
+        // The configuration comes with the first observation.
+        let settings = Settings::unbounded(state_dir.join(FOLDER), RECENT);
         FlowLog(Arc::new(Inner {
             journal: Mutex::new(Journal::new(settings, now)),
             usage: Mutex::new(UsageLog::open(state_dir, now)),
@@ -190,6 +191,8 @@ impl FlowLog {
         if !config.enabled {
             following.tracker.forget();
             following.observer = Observer::default();
+            // Records of the time before still go when they are too old.
+            self.0.journal.lock().tick(now);
             return;
         }
         following.tracker.has_listeners = self.0.news.receiver_count() > 0;

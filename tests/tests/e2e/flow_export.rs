@@ -261,7 +261,7 @@ fn a_collector_that_was_away_gets_what_it_missed() {
         anyhow::ensure!(state["status"] == "failed" && state["error"].is_string(), "{state:#}");
         Ok(())
     })
-    .expect("the failure is told");
+    .expect("the failure is reported");
     let first = flow_of(&testbed, &laptop, &Value::Null);
     // The records wait in the flow log, over a restart of the daemon as well.
     testbed.daemon.terminate().expect("stopped");

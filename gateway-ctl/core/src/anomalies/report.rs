@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::engine::AnomalyEngine;
 
-/// ObservationSource of observations.
+/// Source of observations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ObservationSource {
@@ -17,7 +17,7 @@ pub enum ObservationSource {
     QueryLog,
     Hosts,
     FlowLog,
-    /// A data base of the countries of addresses.
+    /// A database of the countries of addresses.
     Countries,
 }
 
@@ -51,7 +51,7 @@ pub struct AnomalyStats {
 pub struct AnomalyKindState {
     pub kind: AnomalyKind,
     pub observed: bool,
-    /// ObservationSource of its observations.
+    /// Source of its observations.
     pub source: ObservationSource,
     /// Reason for which it is not observed.
     pub reason: Option<String>,
@@ -74,8 +74,8 @@ fn missing(source: ObservationSource) -> &'static str {
         ObservationSource::DeviceCounters => "The counters of the dataplane cannot be read.",
         ObservationSource::QueryLog => "The gateway runs no resolver.",
         ObservationSource::Hosts => "Hosts are not observed.",
-        ObservationSource::FlowLog => "There is no log of flows.",
-        ObservationSource::Countries => "There is no data base of the countries of addresses.",
+        ObservationSource::FlowLog => "Flows are not compared.",
+        ObservationSource::Countries => "The countries of addresses are not known.",
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::flow_log::{FlowRecord, Traffic};
 
 /// Returns the fields that the record has.
-pub fn fields(record: &FlowRecord) -> Map<String, Value> {
+pub(super) fn fields(record: &FlowRecord) -> Map<String, Value> {
     let mut object = Map::new();
     let mut put = |name: &str, value: Option<Value>| {
         if let Some(value) = value {

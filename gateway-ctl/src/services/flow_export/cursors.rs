@@ -17,13 +17,16 @@ const WRITE_INTERVAL: Duration = Duration::from_secs(5);
 pub(super) struct Cursors {
     path: PathBuf,
     next: BTreeMap<Collector, u64>,
+    /// Content of the file.
+    stored: BTreeMap<Collector, u64>,
     written: Option<Instant>,
 }
 
 impl Cursors {
     pub(super) fn open(state_dir: &Path) -> Cursors {
         let path = state_dir.join(FILE);
-        Cursors { next: json_file::read(&path), path, written: None }
+        let stored: BTreeMap<Collector, u64> = json_file::read(&path);
+        Cursors { next: stored.clone(), stored, path, written: None }
     }
 
     /// Takes back cursors behind the end of the log: a crash has taken records that were sent, and their ids are given
@@ -47,12 +50,13 @@ impl Cursors {
         collector: Collector,
         next: u64,
     ) -> Option<impl FnOnce() -> io::Result<()> + Send + 'static> {
-        let is_same = self.next.insert(collector, next) == Some(next);
+        self.next.insert(collector, next);
         let is_due = self.written.is_none_or(|at| at.elapsed() >= WRITE_INTERVAL);
-        if !is_due || (is_same && self.written.is_some()) {
+        if !is_due || self.next == self.stored {
             return None;
         }
         self.written = Some(Instant::now());
+        self.stored.clone_from(&self.next);
         let (path, next) = (self.path.clone(), self.next.clone());
         Some(move || json_file::write(&path, &next))
     }
@@ -64,7 +68,44 @@ impl Cursors {
 
     pub(super) fn erase(&mut self) -> impl FnOnce() -> io::Result<()> + Send + 'static {
         self.next.clear();
+        self.stored.clear();
         let path = self.path.clone();
         move || json_file::erase(&path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(due: Option<impl FnOnce() -> io::Result<()>>) {
+        due.expect("it is due")().expect("written");
+    }
+
+    #[test]
+    fn cursors_outlive_a_restart_and_follow_a_log_that_lost_its_end() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut cursors = Cursors::open(folder.path());
+        assert_eq!(cursors.begin(Collector::Syslog, 7), 7);
+        write(cursors.set(Collector::Syslog, 9));
+        let mut again = Cursors::open(folder.path());
+        assert_eq!((again.get(Collector::Syslog), again.get(Collector::Otlp)), (Some(9), None));
+        again.bound(8);
+        assert_eq!(again.begin(Collector::Syslog, 8), 8);
+        again.erase()().expect("erased");
+        assert_eq!(Cursors::open(folder.path()).get(Collector::Syslog), None);
+    }
+
+    #[test]
+    fn a_collector_that_was_off_begins_with_new_records_also_in_the_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut cursors = Cursors::open(folder.path());
+        write(cursors.set(Collector::Ipfix, 5));
+        cursors.forget(Collector::Ipfix);
+        let next = cursors.begin(Collector::Ipfix, 20);
+        assert!(cursors.set(Collector::Ipfix, next).is_none(), "the file was written just now");
+        cursors.written = None;
+        write(cursors.set(Collector::Ipfix, next));
+        assert_eq!(Cursors::open(folder.path()).get(Collector::Ipfix), Some(20));
     }
 }

@@ -48,6 +48,10 @@ impl Session {
         }
     }
 
+    pub(super) fn is_connected(&self) -> bool {
+        matches!(self.transport, Transport::Tcp { .. })
+    }
+
     pub(super) async fn send(&mut self, records: &[FlowRecord], now: Timestamp) -> Result<(), String> {
         match &mut self.transport {
             Transport::Udp { socket, templates_at } => {

@@ -51,12 +51,6 @@ impl Client {
         Resource { node_id, host_name, version: env!("CARGO_PKG_VERSION") }
     }
 
-    /// Nothing is open between two requests.
-    #[expect(clippy::unused_self, reason = "like the other sessions")]
-    pub(super) fn check(&self) -> Result<(), String> {
-        Ok(())
-    }
-
     pub(super) async fn send_logs(&self, records: &[FlowRecord]) -> Result<(), String> {
         self.post("/v1/logs", &logs(&self.resource(), records)).await
     }

@@ -25,7 +25,7 @@ text_enum! {
     pub enum CollectorStatus {
         /// The collector is off.
         Off = "off",
-        /// Nothing was sent yet.
+        /// Nothing was sent yet, or not since the connection was lost.
         Unknown = "unknown",
         /// The last attempt succeeded.
         Ok = "ok",
@@ -41,7 +41,7 @@ pub struct CollectorState {
     pub status: CollectorStatus,
     /// Records that were sent. Over UDP, nothing tells whether they arrived.
     pub sent: u64,
-    /// Records that wait; null while the collector is off.
+    /// Records that wait; null while the collector gets none.
     pub waiting: Option<u64>,
     /// Records that the flow log removed before the collector took them.
     pub lost: u64,
@@ -93,12 +93,19 @@ impl Stats {
         counts[collector].result = Some(Err(error));
     }
 
+    /// Notes that a collector took a connection after a failure. Whether it takes records is not known yet.
+    pub(super) fn connected(&self, collector: Collector) {
+        let mut counts = self.counts.lock();
+        counts[collector].result.take_if(|result| result.is_err());
+    }
+
     pub(super) fn off(&self, collector: Collector) {
         self.counts.lock()[collector].result = None;
     }
 
     pub(super) fn pushed(&self) {
         *self.pushes.lock() += 1;
+        self.counts.lock()[Collector::Otlp].result = Some(Ok(()));
     }
 
     pub(super) fn state(&self, collector: Collector, is_on: bool, waiting: Option<u64>) -> CollectorState {

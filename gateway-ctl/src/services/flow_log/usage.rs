@@ -7,7 +7,7 @@ use gateway_core::flow_log::{
     PendingUsage, Usage, UsageGroup, UsageKey, UsageRow, UsageStep, UsageTable, UsageView, encode_usage,
     hour_of, usage_views,
 };
-use gateway_journal::{Format, Journal, Query, Settings, Summary, View};
+use gateway_journal::{Format, Journal, NoSummary, Query, Settings, View};
 use gateway_model::Id;
 use jiff::{SignedDuration, Timestamp};
 
@@ -26,10 +26,6 @@ struct UsageFormat;
 /// View of a row in the journal.
 #[derive(Clone, Copy, Debug)]
 struct StoredUsage<'a>(UsageView<'a>);
-
-/// No summary.
-#[derive(Clone, Debug)]
-struct NoSummary;
 
 impl Format for UsageFormat {
     const VERSIONS: &'static [([u8; 4], usize)] = &[(*b"gus\x01", 0)];
@@ -56,24 +52,6 @@ impl View for StoredUsage<'_> {
 
     fn length(&self) -> usize {
         self.0.length()
-    }
-}
-
-impl Summary for NoSummary {
-    type Filter = ();
-
-    fn nothing() -> NoSummary {
-        NoSummary
-    }
-
-    fn read(_: [u8; 4], _: &[u8]) -> NoSummary {
-        NoSummary
-    }
-
-    fn write(&self, _: &mut [u8]) {}
-
-    fn may_match(&self, (): &(), _: u64) -> bool {
-        true
     }
 }
 
@@ -106,6 +84,7 @@ impl UsageLog {
         used.into_iter().for_each(|(key, usage)| self.pending.add(key, usage, now));
         if now.duration_since(self.written_at) >= WRITE_INTERVAL {
             self.write(now);
+            self.journal.tick(now);
         }
     }
 

@@ -1,15 +1,11 @@
 //! Format of the journal of plans.
 
 use gateway_core::plan_history::PlanRecord;
-use gateway_journal::{Format, Summary, View};
+use gateway_journal::{Format, NoSummary, View};
 
-/// Records of plans, one after the other.
+/// Records of plans, one after the other. The index in memory has the header of each.
 #[derive(Debug)]
 pub(super) struct PlanFormat;
-
-/// Blocks have no summary: the index in memory has the header of each record.
-#[derive(Clone, Debug)]
-pub(super) struct NoSummary;
 
 /// Record in a block.
 #[derive(Clone, Copy, Debug)]
@@ -45,23 +41,5 @@ impl View for RecordView<'_> {
 
     fn length(&self) -> usize {
         self.0.length()
-    }
-}
-
-impl Summary for NoSummary {
-    type Filter = ();
-
-    fn nothing() -> NoSummary {
-        NoSummary
-    }
-
-    fn read(_: [u8; 4], _: &[u8]) -> NoSummary {
-        NoSummary
-    }
-
-    fn write(&self, _: &mut [u8]) {}
-
-    fn may_match(&self, (): &(), _: u64) -> bool {
-        true
     }
 }

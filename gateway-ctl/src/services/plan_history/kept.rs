@@ -70,12 +70,12 @@ impl View {
 
 impl Kept {
     pub(super) fn open(directory: PathBuf, now: Timestamp) -> Kept {
-        let defaults = bootstrap::PlanHistory::default();
         Kept {
-            journal: Journal::new(settings(Some(directory), &defaults), now),
+            // The configuration comes with the first plan that is written.
+            journal: Journal::new(Settings::unbounded(directory, 0), now),
             timeline: Timeline::default(),
             is_indexed: false,
-            most: defaults.keep_records as usize,
+            most: usize::MAX,
             last: None,
             digest: 0,
             whole_bytes: 0,
@@ -222,7 +222,7 @@ impl Kept {
     }
 
     pub(super) fn erase(&mut self, level: WipeLevel) -> io::Result<()> {
-        self.is_silent = level == WipeLevel::Hard;
+        self.is_silent |= level == WipeLevel::Hard;
         self.is_indexed = true;
         self.timeline.clear();
         let erased = self.journal.erase();

@@ -210,3 +210,16 @@ fn a_wipe_leaves_nothing_but_the_plan_in_force() {
     recorder.activate(10, 40, "192.0.2.4");
     assert_eq!((not_kept(recorder.found(40)), recorder.files().len()), (NotKept::Nothing, 0));
 }
+
+#[test]
+fn an_open_removes_nothing_before_the_configuration_is_known() {
+    let mut recorder = Recorder::new();
+    recorder.activate(1, 0, "192.0.2.1");
+    let files = recorder.files();
+    let after = at(SignedDuration::from_hours(24 * 400).as_secs());
+    recorder.history = PlanHistory::open_in(recorder.folder.path().join("plans"), after);
+    assert_eq!(recorder.files(), files);
+    // The default is less than 400 days.
+    recorder.history.write(&bootstrap::PlanHistory::default(), after);
+    assert_eq!(recorder.files(), Vec::<PathBuf>::new());
+}

@@ -25,7 +25,7 @@ export const captures = {
   startHint: 'Packets show what people do. Each start and each download is in the audit log.',
   start: 'Start capture',
   anyDevice: 'All devices',
-  noAddress: 'No address of this device is known, so its packets cannot be told from others.',
+  noAddress: 'No address of this device is known, so its packets cannot be distinguished from others.',
   lan: 'All LAN interfaces',
   any: 'All interfaces except loopback',
   noPreset: 'All packets',
