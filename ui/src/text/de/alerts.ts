@@ -72,7 +72,10 @@ export const alerts: Text['alerts'] = {
       timeout_sec: 'Wartezeit, s',
       retries: 'Wiederholungen',
       allow_private: 'Der Empfänger darf in einem privaten Netz sein',
-      egress: ['Ausgang', 'auto, oder der Name eines Tunnels oder Uplinks. Solange er ausfällt, wird nichts gesendet.'],
+      egress: [
+        'Ausgang',
+        'auto, oder der Name eines Tunnels oder Uplinks. Solange er ausfällt, wird nichts gesendet.',
+      ],
       ca_certificate: ['Zertifizierungsstellen', 'Zertifikate in PEM, statt derer des Systems.'],
     },
     mailFields: {
@@ -87,7 +90,10 @@ export const alerts: Text['alerts'] = {
       to: ['Empfänger', 'Eine Adresse je Zeile.'],
       timeout_sec: 'Wartezeit, s',
       retries: 'Wiederholungen',
-      egress: ['Ausgang', 'auto, oder der Name eines Tunnels oder Uplinks. Solange er ausfällt, wird nichts gesendet.'],
+      egress: [
+        'Ausgang',
+        'auto, oder der Name eines Tunnels oder Uplinks. Solange er ausfällt, wird nichts gesendet.',
+      ],
       ca_certificate: ['Zertifizierungsstellen', 'Zertifikate in PEM, statt derer des Systems.'],
     },
     mqttFields: {
@@ -99,7 +105,10 @@ export const alerts: Text['alerts'] = {
       password: 'Passwort',
       topic_prefix: 'Erste Ebene der Themen der Zustände',
       discovery_prefix: ['Erste Ebene der Suche', 'So wie Home Assistant sie hat.'],
-      egress: ['Ausgang', 'auto, oder der Name eines Tunnels oder Uplinks. Solange er ausfällt, wird nichts gesendet.'],
+      egress: [
+        'Ausgang',
+        'auto, oder der Name eines Tunnels oder Uplinks. Solange er ausfällt, wird nichts gesendet.',
+      ],
       ca_certificate: ['Zertifizierungsstellen', 'Zertifikate in PEM, statt derer des Systems.'],
     },
   },
