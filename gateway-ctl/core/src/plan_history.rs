@@ -17,7 +17,7 @@ mod timeline;
 pub use digest::digest;
 pub use inputs::PlanInputs;
 pub use parts::{Part, Parts, RestoreError};
-pub use record::{Content, MAX_PAYLOAD, PlanRecord, RecordHeader, decode_parts, encode_parts};
+pub use record::{Content, MAX_PAYLOAD, PlanRecord, RecordHeader, decode_parts, encode_part};
 pub use timeline::{Entry, InForce, NotKept, Timeline};
 
 #[cfg(test)]

@@ -99,7 +99,7 @@ pub struct Kind {
     begin: fn(&mut State),
     changed_rows: fn(&State) -> Vec<StoredRow>,
     changed_count: fn(&State) -> usize,
-    redacted_since: fn(&State, &State) -> Vec<StoredRow>,
+    redacted_since: fn(&State, &State, &mut dyn FnMut(StoredRow)),
     changes: fn(&State, &State, usize) -> Vec<Change>,
     load: fn(&mut State, &[u8]) -> Result<(), LoadError>,
     resume: fn(&mut State, u32, Revision),
@@ -248,10 +248,10 @@ impl Kind {
         (self.changed_rows)(draft)
     }
 
-    /// Returns the rows that differ from those of an earlier state, in their stored form. A secret that is set is replaced by
-    /// a placeholder.
-    pub fn redacted_rows_since(&self, before: &State, after: &State) -> Vec<StoredRow> {
-        (self.redacted_since)(before, after)
+    /// Hands out the rows that differ from those of an earlier state, in their stored form. A secret that is set is replaced
+    /// by a placeholder.
+    pub fn redacted_rows_since(&self, before: &State, after: &State, take: &mut dyn FnMut(StoredRow)) {
+        (self.redacted_since)(before, after, take);
     }
 
     /// Returns the changes of the draft against `before` for the audit trail, at most `limit` entries.
@@ -417,7 +417,7 @@ fn changed_rows<R: Resource>(table: &Table<R>) -> Vec<StoredRow> {
         .collect()
 }
 
-fn redacted_since<R: Resource>(before: &State, after: &State) -> Vec<StoredRow> {
+fn redacted_since<R: Resource>(before: &State, after: &State, take: &mut dyn FnMut(StoredRow)) {
     let (old, new) = (R::table(before), R::table(after));
     let changed = new.not_in(old).filter_map(|id| new.get(id)).map(|row| {
         let redacted = serde_json::to_vec(&resource::to_redacted(row.as_ref()));
@@ -425,7 +425,7 @@ fn redacted_since<R: Resource>(before: &State, after: &State) -> Vec<StoredRow> 
         StoredRow { id: row.meta().id, json: Some(json) }
     });
     let gone = old.not_in(new).filter(|id| !new.contains(*id)).map(|id| StoredRow { id, json: None });
-    changed.chain(gone).collect()
+    changed.chain(gone).for_each(take);
 }
 
 /// The bytes the store keeps for a row.

@@ -18,8 +18,8 @@ const NEIGHBOUR: &str = "fact/neighbour/";
 /// States of the proxies by id, each with the leg to it. JSON has no keys of this kind.
 type ProxyList = Vec<(String, Vec<(Option<LegId>, ProxyFact)>)>;
 
-/// Adds the facts that differ from earlier ones, or all.
-pub(super) fn add_since(before: Option<&Facts>, after: &Facts, parts: &mut Vec<Part>) {
+/// Hands out the facts that differ from earlier ones, or all.
+pub(super) fn add_since(before: Option<&Facts>, after: &Facts, take: &mut dyn FnMut(Part)) {
     // A new field must be a part, too.
     let Facts {
         links,
@@ -38,46 +38,46 @@ pub(super) fn add_since(before: Option<&Facts>, after: &Facts, parts: &mut Vec<P
         delegations,
         doh_servers,
     } = after;
-    add(parts, "links", before.map(|before| &before.links), links);
-    add(parts, "addresses", before.map(|before| &before.addresses), addresses);
-    add(parts, "default_routes", before.map(|before| &before.default_routes), default_routes);
-    add(parts, "prefixes", before.map(|before| &before.prefixes), prefixes);
-    add(parts, "route_mtus", before.map(|before| &before.route_mtus), route_mtus);
-    add(parts, "booted_at", before.map(|before| &before.booted_at), booted_at);
-    add(parts, "uplinks", before.map(|before| &before.uplinks), uplinks);
-    add(parts, "tunnels", before.map(|before| &before.tunnels), tunnels);
-    add(parts, "transports", before.map(|before| &before.transports), transports);
-    add(parts, "endpoints", before.map(|before| &before.endpoints), endpoints);
-    add(parts, "leases", before.map(|before| &before.leases), leases);
-    add(parts, "delegations", before.map(|before| &before.delegations), delegations);
-    add(parts, "doh_servers", before.map(|before| &*before.doh_servers), &**doh_servers);
+    add(take, "links", before.map(|before| &before.links), links);
+    add(take, "addresses", before.map(|before| &before.addresses), addresses);
+    add(take, "default_routes", before.map(|before| &before.default_routes), default_routes);
+    add(take, "prefixes", before.map(|before| &before.prefixes), prefixes);
+    add(take, "route_mtus", before.map(|before| &before.route_mtus), route_mtus);
+    add(take, "booted_at", before.map(|before| &before.booted_at), booted_at);
+    add(take, "uplinks", before.map(|before| &before.uplinks), uplinks);
+    add(take, "tunnels", before.map(|before| &before.tunnels), tunnels);
+    add(take, "transports", before.map(|before| &before.transports), transports);
+    add(take, "endpoints", before.map(|before| &before.endpoints), endpoints);
+    add(take, "leases", before.map(|before| &before.leases), leases);
+    add(take, "delegations", before.map(|before| &before.delegations), delegations);
+    add(take, "doh_servers", before.map(|before| &*before.doh_servers), &**doh_servers);
     if before.is_none_or(|before| before.proxies != *proxies) {
         let list: ProxyList = proxies
             .iter()
             .map(|(id, legs)| (id.clone(), legs.iter().map(|(leg, fact)| (*leg, fact.clone())).collect()))
             .collect();
-        parts.push(Part { key: format!("{FACT}proxies"), value: Some(json(&list)) });
+        take(Part { key: format!("{FACT}proxies"), value: Some(json(&list)) });
     }
-    add_neighbours(before.map(|before| &before.neighbours), neighbours, parts);
+    add_neighbours(before.map(|before| &before.neighbours), neighbours, take);
 }
 
-fn add<T: Serialize + PartialEq>(parts: &mut Vec<Part>, name: &str, before: Option<&T>, after: &T) {
+fn add<T: Serialize + PartialEq>(take: &mut dyn FnMut(Part), name: &str, before: Option<&T>, after: &T) {
     if before != Some(after) {
-        parts.push(Part { key: format!("{FACT}{name}"), value: Some(json(after)) });
+        take(Part { key: format!("{FACT}{name}"), value: Some(json(after)) });
     }
 }
 
 type Neighbours = BTreeMap<[u8; 6], BTreeSet<IpAddr>>;
 
-fn add_neighbours(before: Option<&Neighbours>, after: &Neighbours, parts: &mut Vec<Part>) {
+fn add_neighbours(before: Option<&Neighbours>, after: &Neighbours, take: &mut dyn FnMut(Part)) {
     let key = |mac: &[u8; 6]| format!("{NEIGHBOUR}{}", MacAddr(*mac));
     for (mac, addresses) in after {
         if before.is_none_or(|before| before.get(mac) != Some(addresses)) {
-            parts.push(Part { key: key(mac), value: Some(json(addresses)) });
+            take(Part { key: key(mac), value: Some(json(addresses)) });
         }
     }
     let gone = before.into_iter().flatten().filter(|(mac, _)| !after.contains_key(*mac));
-    parts.extend(gone.map(|(mac, _)| Part { key: key(mac), value: None }));
+    gone.map(|(mac, _)| Part { key: key(mac), value: None }).for_each(take);
 }
 
 /// Puts facts together. A part that is missing has its default.

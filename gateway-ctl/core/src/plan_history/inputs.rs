@@ -35,9 +35,9 @@ impl PlanInputs {
         Input { state: &self.state, network: &self.network, facts: &self.facts, now }
     }
 
-    /// Returns the parts that differ from those of earlier inputs, or all. Secrets are left out.
-    pub fn parts_since(&self, before: Option<&PlanInputs>) -> Vec<Part> {
-        let mut parts = Vec::new();
+    /// Hands out the parts that differ from those of earlier inputs, or all, one at a time: together they may be as large as
+    /// the state. Secrets are left out.
+    pub fn each_part_since(&self, before: Option<&PlanInputs>, take: &mut dyn FnMut(Part)) {
         let empty;
         let old_state = match before {
             Some(before) => before.state.as_ref(),
@@ -47,15 +47,22 @@ impl PlanInputs {
             }
         };
         if !before.is_some_and(|before| Arc::ptr_eq(&before.state, &self.state)) {
-            let changed = self.state.parts_since(old_state).into_iter();
-            parts.extend(changed.map(|part| Part { key: format!("{STATE}{}", part.key), value: part.json }));
+            let key = |key: &str| format!("{STATE}{key}");
+            self.state
+                .parts_since(old_state, &mut |part| take(Part { key: key(&part.key), value: part.json }));
         }
         if before.is_none_or(|before| before.network != self.network) {
-            parts.push(Part { key: NETWORK.to_owned(), value: Some(json(&*self.network)) });
+            take(Part { key: NETWORK.to_owned(), value: Some(json(&*self.network)) });
         }
         if !before.is_some_and(|before| Arc::ptr_eq(&before.facts, &self.facts)) {
-            facts::add_since(before.map(|before| before.facts.as_ref()), &self.facts, &mut parts);
+            facts::add_since(before.map(|before| before.facts.as_ref()), &self.facts, take);
         }
+    }
+
+    /// Returns the parts that differ from those of earlier inputs, or all.
+    pub fn parts_since(&self, before: Option<&PlanInputs>) -> Vec<Part> {
+        let mut parts = Vec::new();
+        self.each_part_since(before, &mut |part| parts.push(part));
         parts
     }
 

@@ -118,22 +118,19 @@ fn nanoseconds(time: Timestamp) -> Option<i64> {
     i64::try_from(time.as_nanosecond()).ok()
 }
 
-/// Writes parts. `None` if one is too long.
-pub fn encode_parts(parts: &[Part]) -> Option<Vec<u8>> {
-    let mut bytes = Vec::new();
-    for part in parts {
-        let value = part.value.as_deref();
-        let length = value
-            .map_or(Some(GONE), |value| u32::try_from(value.len()).ok().filter(|length| *length < GONE))?;
-        bytes.extend_from_slice(&u16::try_from(part.key.len()).ok()?.to_le_bytes());
-        bytes.extend_from_slice(&length.to_le_bytes());
-        bytes.extend_from_slice(part.key.as_bytes());
-        bytes.extend_from_slice(value.unwrap_or_default());
-    }
+/// Writes a part. `None` if it is too long.
+pub fn encode_part(part: &Part) -> Option<Vec<u8>> {
+    let value = part.value.as_deref();
+    let length =
+        value.map_or(Some(GONE), |value| u32::try_from(value.len()).ok().filter(|length| *length < GONE))?;
+    let mut bytes = u16::try_from(part.key.len()).ok()?.to_le_bytes().to_vec();
+    bytes.extend_from_slice(&length.to_le_bytes());
+    bytes.extend_from_slice(part.key.as_bytes());
+    bytes.extend_from_slice(value.unwrap_or_default());
     Some(bytes)
 }
 
-/// Reads parts. `None` if the bytes are anything else.
+/// Reads parts that follow each other. `None` if the bytes are anything else.
 pub fn decode_parts(mut bytes: &[u8]) -> Option<Vec<Part>> {
     let mut parts = Vec::new();
     while !bytes.is_empty() {

@@ -79,6 +79,10 @@ fn parts() -> impl Strategy<Value = Vec<Part>> {
     prop::collection::vec(part.prop_map(|(key, value)| Part { key, value }), 0..20)
 }
 
+fn encoded(parts: &[Part]) -> Vec<u8> {
+    parts.iter().flat_map(|part| encode_part(part).expect("short")).collect()
+}
+
 proptest! {
     #[test]
     fn record_is_read_as_it_was_written(
@@ -108,7 +112,7 @@ proptest! {
 
     #[test]
     fn parts_are_read_as_they_were_written(parts in parts()) {
-        let bytes = encode_parts(&parts).expect("short");
+        let bytes = encoded(&parts);
         prop_assert_eq!(decode_parts(&bytes), Some(parts));
     }
 
@@ -116,7 +120,7 @@ proptest! {
     fn any_bytes_are_parts_or_none(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = PlanRecord::decode(&bytes);
         if let Some(parts) = decode_parts(&bytes) {
-            prop_assert_eq!(encode_parts(&parts), Some(bytes));
+            prop_assert_eq!(encoded(&parts), bytes);
         }
     }
 

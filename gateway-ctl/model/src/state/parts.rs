@@ -73,40 +73,35 @@ pub enum PartError {
 }
 
 impl State {
-    /// Returns the parts that differ from those of an earlier state. Of [`State::empty`], these are all. A secret that is
+    /// Hands out the parts that differ from those of an earlier state. Of [`State::empty`], these are all. A secret that is
     /// set is replaced by a placeholder.
-    pub fn parts_since(&self, before: &State) -> Vec<StatePart> {
-        let mut parts = Vec::new();
+    pub fn parts_since(&self, before: &State, take: &mut dyn FnMut(StatePart)) {
         for kind in kinds() {
             let key = |id: Id| format!("{ROW}{}/{id}", kind.collection);
-            let rows = kind.redacted_rows_since(before, self);
-            parts.extend(rows.into_iter().map(|row| StatePart::new(key(row.id), row.json)));
+            kind.redacted_rows_since(before, self, &mut |row| take(StatePart::new(key(row.id), row.json)));
         }
-        self.add_applied(before, &mut parts);
-        self.add_settings(before, &mut parts);
+        self.applied_since(before, take);
+        self.settings_since(before, take);
         let marks = |state: &State| (state.revision, state.applied.revision, state.applied.at);
         if marks(self) != marks(before) {
             let (state, applied, applied_at) = marks(self);
-            parts.push(StatePart::new(
-                REVISIONS.to_owned(),
-                Some(json(&Revisions { state, applied, applied_at })),
-            ));
+            let revisions = json(&Revisions { state, applied, applied_at });
+            take(StatePart::new(REVISIONS.to_owned(), Some(revisions)));
         }
-        parts
     }
 
-    fn add_applied(&self, before: &State, parts: &mut Vec<StatePart>) {
+    fn applied_since(&self, before: &State, take: &mut dyn FnMut(StatePart)) {
         let (old, new) = (&before.applied.policies, &self.applied.policies);
         let key = |id: Id| format!("{APPLIED}{id}");
         let changed = new.not_in(old).filter_map(|id| new.get(id));
-        parts.extend(
-            changed.map(|policy| StatePart::new(key(policy.meta.id), Some(self.applied.stored_json(policy)))),
-        );
+        changed
+            .map(|policy| StatePart::new(key(policy.meta.id), Some(self.applied.stored_json(policy))))
+            .for_each(&mut *take);
         let gone = old.not_in(new).filter(|id| !new.contains(*id));
-        parts.extend(gone.map(|id| StatePart::new(key(id), None)));
+        gone.map(|id| StatePart::new(key(id), None)).for_each(take);
     }
 
-    fn add_settings(&self, before: &State, parts: &mut Vec<StatePart>) {
+    fn settings_since(&self, before: &State, take: &mut dyn FnMut(StatePart)) {
         let key = |name: &str| format!("{SETTING}{name}");
         for (name, _) in self.settings.iter() {
             let (Some(new), old) = (self.settings.setting(name), before.settings.setting(name)) else {
@@ -114,11 +109,11 @@ impl State {
             };
             if !old.is_some_and(|old| Arc::ptr_eq(old, new)) {
                 // The secret is not a part of this form.
-                parts.push(StatePart::new(key(name), Some(json(new.as_ref()))));
+                take(StatePart::new(key(name), Some(json(new.as_ref()))));
             }
         }
         let gone = before.settings.iter().filter(|(name, _)| self.settings.setting(name).is_none());
-        parts.extend(gone.map(|(name, _)| StatePart::new(key(name), None)));
+        gone.map(|(name, _)| StatePart::new(key(name), None)).for_each(take);
     }
 
     /// Puts a state together.

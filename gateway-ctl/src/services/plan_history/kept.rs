@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use gateway_core::plan_history::{
-    Content, Entry, InForce, Part, PlanInputs, PlanRecord, RecordHeader, Timeline, digest,
+    Content, Entry, InForce, PlanInputs, PlanRecord, RecordHeader, Timeline, digest,
 };
 use gateway_journal::{Journal, PageStart, Pages, Query, Settings};
 use gateway_model::settings::bootstrap;
@@ -120,8 +120,8 @@ impl Kept {
         }
         self.timeline();
         let is_same = self.last.as_ref().is_some_and(|last| last.generation == activation.generation);
-        let mut parts = activation.inputs.parts_since(self.last.as_ref().map(|last| &last.inputs));
-        if is_same && parts.is_empty() {
+        let mut packed = payload::pack(&activation.inputs, self.last.as_ref().map(|last| &last.inputs));
+        if is_same && packed.as_ref().is_some_and(Vec::is_empty) {
             return;
         }
         if !is_same {
@@ -137,10 +137,10 @@ impl Kept {
         }
         let is_whole = self.last.is_none() || self.wants_whole();
         if is_whole && self.last.is_some() {
-            parts = activation.inputs.parts_since(None);
+            packed = payload::pack(&activation.inputs, None);
         }
         let content = if is_whole { Content::Whole } else { Content::Change };
-        self.add(content, &activation, &parts);
+        self.add(content, &activation, packed);
         self.last = Some(activation);
     }
 
@@ -148,7 +148,7 @@ impl Kept {
         self.changes >= MAX_CHANGES || self.changed_bytes >= self.whole_bytes.max(MIN_CHANGED_BYTES)
     }
 
-    fn add(&mut self, content: Content, activation: &Activation, parts: &[Part]) {
+    fn add(&mut self, content: Content, activation: &Activation, packed: Option<Vec<u8>>) {
         let Activation { generation, inputs, at, .. } = activation;
         let PlanInputs { state, compiled_at, .. } = inputs;
         let header = RecordHeader {
@@ -159,7 +159,7 @@ impl Kept {
             revision: state.revision.0,
             digest: self.digest,
         };
-        let Some(packed) = payload::pack(parts) else {
+        let Some(packed) = packed else {
             tracing::warn!(generation, "a plan is too large for the history of plans");
             return self.record_gap(*at);
         };

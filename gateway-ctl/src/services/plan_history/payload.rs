@@ -5,17 +5,25 @@ use std::io::{Read, Write};
 use flate2::Compression;
 use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
-use gateway_core::plan_history::{MAX_PAYLOAD, Part, decode_parts, encode_parts};
+use gateway_core::plan_history::{MAX_PAYLOAD, Part, PlanInputs, decode_parts, encode_part};
 
-/// Compresses parts. `None` if they are too large.
-pub(super) fn pack(parts: &[Part]) -> Option<Vec<u8>> {
-    if parts.is_empty() {
-        return Some(Vec::new());
-    }
-    let bytes = encode_parts(parts).filter(|bytes| bytes.len() <= MAX_PAYLOAD as usize)?;
+/// Compresses the parts that differ from those of earlier inputs, or all; without any, there are no bytes. `None` if they are
+/// too large. Holds one part at a time.
+pub(super) fn pack(inputs: &PlanInputs, before: Option<&PlanInputs>) -> Option<Vec<u8>> {
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
-    encoder.write_all(&bytes).ok()?;
-    encoder.finish().ok()
+    let mut room = Some(MAX_PAYLOAD as usize);
+    inputs.each_part_since(before, &mut |part| {
+        room = room.and_then(|room| {
+            let bytes = encode_part(&part)?;
+            let left = room.checked_sub(bytes.len())?;
+            encoder.write_all(&bytes).ok()?;
+            Some(left)
+        });
+    });
+    match room? == MAX_PAYLOAD as usize {
+        true => Some(Vec::new()),
+        false => encoder.finish().ok(),
+    }
 }
 
 /// Reads parts. `None` if they are damaged.
