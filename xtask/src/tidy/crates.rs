@@ -20,6 +20,7 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
     ("gateway-dissect", &["gateway-common", "gateway-core"]),
     ("gateway-outbound", &["gateway-common"]),
     ("gateway-journal", &[]),
+    ("gateway-mesh", &[]),
     (
         "gateway-dns",
         &["gateway-common", "gateway-core", "gateway-journal", "gateway-model", "gateway-outbound"],
@@ -58,6 +59,7 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
             "gateway-ctl",
             "gateway-dissect",
             "gateway-dns",
+            "gateway-mesh",
             "gateway-model",
         ],
     ),
