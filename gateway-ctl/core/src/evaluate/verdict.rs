@@ -134,15 +134,9 @@ pub(crate) fn evaluate_packet<'a>(
     let policy = compiled.policy(verdict.rank);
     let (source, destination) = (shown(packet, packet.source), shown(packet, packet.destination));
     let mut trace = Vec::new();
-    let by_address = device_behind(input, packet.mac.octets(), source).filter(|_| subject.device.is_none());
-    if let Some(device) = by_address {
-        trace.push(format!("{family}: the address {source} makes it the device {}", device.name));
-    } else if subject.mac.is_none() {
-        trace
-            .push(format!("{family}: the device has no MAC address: nothing tells its traffic from others'"));
-    }
-    let class = subject.device.or(by_address).and_then(|device| input.state.trust_class_of(device));
-    let device = subject.device.or(by_address);
+    let (device, origin) = origin(input, subject, packet.mac.octets(), source);
+    trace.extend(origin.map(|origin| format!("{family}: {origin}")));
+    let class = device.and_then(|device| input.state.trust_class_of(device));
     let because = because(input, &verdict, device, class.map(AsRef::as_ref));
     trace.push(format!("{family}: {source} to {}: {}", destination_text(packet, destination), because.text));
 
@@ -171,15 +165,13 @@ pub(crate) fn evaluate_packet<'a>(
         proxy: outcome.taken_by().map(str::to_owned),
         fast_path: fast_path(compiled, packet, &verdict),
     };
-    if shown.decision != Decision::Block && !shown.local {
-        let contents = blocked_contents(compiled, packet, &subject.names);
-        if !contents.is_empty() {
-            let content = content_blocked(&contents, clause.as_ref());
-            trace.push(format!("{family}: {}", content_blocked(&contents, None).text));
-            // TCP is read from its ClientHello on, so that its sentence holds until then.
-            if packet.protocol == UDP {
-                clause = Some(content);
-            }
+    let is_sent = shown.decision != Decision::Block && !shown.local;
+    let contents = if is_sent { blocked_contents(compiled, packet, &subject.names) } else { Vec::new() };
+    if !contents.is_empty() {
+        trace.push(format!("{family}: {}", content_blocked(&contents, None).text));
+        // TCP is read from its ClientHello on, so that its sentence holds until then.
+        if packet.protocol == UDP {
+            clause = Some(content_blocked(&contents, clause.as_ref()));
         }
     }
     let words = Explanation { head: head(&shown), policy: policy.map(policy_matched), clause };
@@ -187,8 +179,24 @@ pub(crate) fn evaluate_packet<'a>(
         shown.reason = words.reason();
         shown.phrases = words.phrases();
     }
-    let hop = outcome.hop();
-    EvaluatedPacket { ipv6: packet.ipv6, rank: verdict.rank, verdict: shown, words, policy, hop, trace }
+    let (ipv6, rank, hop) = (packet.ipv6, verdict.rank, outcome.hop());
+    EvaluatedPacket { ipv6, rank, verdict: shown, words, policy, hop, trace }
+}
+
+/// Returns the device whose traffic a packet is, and what is special about that.
+fn origin<'a>(
+    input: &Input<'a>,
+    subject: &Subject<'a>,
+    mac: [u8; 6],
+    source: IpAddr,
+) -> (Option<&'a Device>, Option<String>) {
+    if subject.device.is_none()
+        && let Some(device) = device_behind(input, mac, source)
+    {
+        return (Some(device), Some(format!("the address {source} makes it the device {}", device.name)));
+    }
+    let nameless = "the device has no MAC address: nothing tells its traffic from others'";
+    (subject.device, subject.mac.is_none().then(|| nameless.to_owned()))
 }
 
 /// Returns the reason of a verdict in words.
