@@ -136,7 +136,7 @@ fn consider(
     let tried = compiled.tried(input);
     let considered = matching::consider_packets(input, tried, packets, &subject.names, MOST_UNMATCHED);
     for (first, evaluated) in considered.first.iter().zip(evaluated) {
-        let won = compiled.policy(evaluated.rank).map(|policy| policy.id);
+        let won = evaluated.rank.and_then(|rank| compiled.policy(rank)).map(|policy| policy.id);
         if won.is_some() && won != *first {
             trace.push(
                 "the plan at work was compiled from other policies than these: the verdict is the plan's"

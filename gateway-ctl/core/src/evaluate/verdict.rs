@@ -8,7 +8,7 @@ use gateway_common::decide;
 use gateway_common::fast_path::{self, SlowReason};
 use gateway_common::policy_maps::{PolicyInput, PolicyMaps as _};
 use gateway_common::verdict::{Action, Reason, Verdict};
-use gateway_common::wire::{ClientKey, FqdnIpValue, RANK_NONE, flow_flags};
+use gateway_common::wire::{ClientKey, FqdnIpValue, flow_flags};
 use gateway_model::Device;
 use gateway_model::kinds::routing_policy::Hop;
 use gateway_model::kinds::trust_class::TrustClass;
@@ -22,6 +22,7 @@ use super::subject::Subject;
 use crate::compile::{Compiled, CompiledPolicy, Input};
 use crate::dns::Name;
 use crate::fqdn_match;
+use crate::indexes::Rank;
 use crate::phrase::Phrase;
 use crate::plan::Dataplane;
 use crate::plan_maps::PlanMaps;
@@ -30,7 +31,7 @@ use crate::plan_maps::PlanMaps;
 #[derive(Debug)]
 pub(crate) struct EvaluatedPacket<'a> {
     pub ipv6: bool,
-    pub rank: u32,
+    pub rank: Option<Rank>,
     pub verdict: FamilyVerdict,
     pub words: Explanation,
     pub policy: Option<&'a CompiledPolicy>,
@@ -66,7 +67,7 @@ fn decide_in(
         let device = decide::device(packet, 1, environment).number;
         let rank = fqdn_match::fqdn_rank(&dataplane.domains, names, device);
         let client = ClientKey::new(device, packet.mac, &packet.source);
-        let fqdn_ip = FqdnIpValue { rank, until: u32::MAX };
+        let fqdn_ip = FqdnIpValue { rank: Rank::raw(rank), until: u32::MAX };
         environment.domains.borrow_mut().insert((client, packet.destination), fqdn_ip);
     }
     let mut verdict = Verdict::DROP;
@@ -131,7 +132,7 @@ pub(crate) fn evaluate_packet<'a>(
 ) -> EvaluatedPacket<'a> {
     let family = if packet.ipv6 { "IPv6" } else { "IPv4" };
     let verdict = decide_packet(compiled, packet, &subject.names);
-    let policy = compiled.policy(verdict.rank);
+    let policy = compiled.policy_of(&verdict);
     let (source, destination) = (shown(packet, packet.source), shown(packet, packet.destination));
     let mut trace = Vec::new();
     let (device, origin) = origin(input, subject, packet.mac.octets(), source);
@@ -158,7 +159,7 @@ pub(crate) fn evaluate_packet<'a>(
             mark: (verdict.action == Action::Mark).then(|| format!("{:#010x}", verdict.mark)),
             table: outcome.table,
             leg: (verdict.leg != 0).then_some(verdict.leg),
-            rank: (verdict.rank != RANK_NONE).then_some(verdict.rank),
+            rank: Rank::of_wire(verdict.rank).map(Rank::get),
         },
         local: outcome.is_local(),
         ways: outcome.ways(),
@@ -179,7 +180,7 @@ pub(crate) fn evaluate_packet<'a>(
         shown.reason = words.reason();
         shown.phrases = words.phrases();
     }
-    let (ipv6, rank, hop) = (packet.ipv6, verdict.rank, outcome.hop());
+    let (ipv6, rank, hop) = (packet.ipv6, Rank::of_wire(verdict.rank), outcome.hop());
     EvaluatedPacket { ipv6, rank, verdict: shown, words, policy, hop, trace }
 }
 
