@@ -74,6 +74,7 @@ mod wipe;
 mod zones;
 
 use std::net::IpAddr;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use gateway_tests::services::HTTP;
@@ -89,6 +90,9 @@ const FAMILIES: [bool; 2] = [false, true];
 const BLOCKED: Duration = Duration::from_millis(700);
 /// Timeout for the daemon to apply a change or to detect an event.
 const SOON: Duration = Duration::from_secs(15);
+/// Number of changes of a policy under load (`GATEWAY_SWAPS`).
+static SWAPS: LazyLock<usize> =
+    LazyLock::new(|| std::env::var("GATEWAY_SWAPS").map_or(250, |text| text.parse().expect("a number")));
 
 fn assert_seen_as(host: &Host, expected: impl Fn(bool) -> IpAddr) {
     for ipv6 in FAMILIES {

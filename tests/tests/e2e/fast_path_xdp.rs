@@ -10,7 +10,7 @@ use gateway_tests::traffic::{Load, TcpFlow, UdpFlow};
 use gateway_tests::wait::wait_for;
 use serde_json::{Value, json};
 
-use crate::e2e::{BLOCKED, FAMILIES, SOON, assert_the_tap_sees};
+use crate::e2e::{BLOCKED, FAMILIES, SOON, SWAPS, assert_the_tap_sees};
 
 /// Starts the daemon in a network whose links accept redirected frames, and whose hosts complete their checksums.
 fn start(dataplane: &Value) -> Testbed {
@@ -141,7 +141,7 @@ fn a_killed_daemon_leaves_the_program_and_the_next_one_takes_over() {
 }
 
 #[test]
-fn a_thousand_swaps_between_a_driver_and_a_tunnel_under_load_leak_nothing() {
+fn swaps_between_a_driver_and_a_tunnel_under_load_leak_nothing() {
     let mut testbed = Testbed::prepare().expect("a network");
     let second = testbed.network.add_uplink().expect("an uplink");
     set_offloads(&testbed.network, &["up0", "up1"]);
@@ -163,11 +163,11 @@ fn a_thousand_swaps_between_a_driver_and_a_tunnel_under_load_leak_nothing() {
     let id = testbed.policy(&by_driver).expect("a policy");
     let load = Load::start(&network.laptop).expect("a load");
     let (mut in_driver, mut by_second) = (0, 0);
-    for number in 1..=1000 {
+    for number in 1..=*SWAPS {
         let is_tunnel = number % 2 == 1;
         testbed.replace_policy(&id, if is_tunnel { &by_tunnel } else { &by_driver }).expect("applied");
         // Most plans are replaced before a flow has moved, some after it has entries again.
-        if number % 33 != 0 {
+        if number % 17 != 0 {
             continue;
         }
         for ipv6 in FAMILIES {
@@ -191,6 +191,6 @@ fn a_thousand_swaps_between_a_driver_and_a_tunnel_under_load_leak_nothing() {
     network.settle().expect("silence on the LAN");
     let counts = network.tap.counts();
     assert_eq!((counts.leaked.total(), counts.missed, second.counts().missed), (0, 0, 0), "{counts}");
-    assert!(counts.tunnel.total() > 1000, "{counts}");
-    assert!(in_driver > 300 && by_second > 300, "{in_driver} {by_second}");
+    assert!(counts.tunnel.total() > 300, "{counts}");
+    assert!(in_driver > 100 && by_second > 100, "{in_driver} {by_second}");
 }
