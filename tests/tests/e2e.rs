@@ -57,6 +57,7 @@ mod prefix_delegation;
 mod privacy_blocks;
 mod proxies;
 mod quic_names;
+mod receiver_egress;
 mod rejections;
 mod resolvers;
 mod restart;
