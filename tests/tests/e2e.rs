@@ -2,6 +2,7 @@
 //!
 //! Every test has its own network and daemon. Needs root, and `gatewayd` beside the test program or in `GATEWAYD_BIN`.
 
+mod alert_causes;
 mod alert_delivery;
 mod alerts;
 mod alerts_of_gateway;
@@ -56,9 +57,11 @@ mod prefix_delegation;
 mod privacy_blocks;
 mod proxies;
 mod quic_names;
+mod receiver_egress;
 mod rejections;
 mod resolvers;
 mod restart;
+mod returned_exit;
 mod routing;
 mod same_address;
 mod sources;

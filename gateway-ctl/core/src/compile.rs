@@ -23,6 +23,7 @@ mod lan_sources;
 mod leg;
 mod legs;
 mod locals;
+mod named_egress;
 mod nft;
 mod openvpn;
 mod own_interfaces;
@@ -172,7 +173,7 @@ fn sources_and_destinations(ranks: Ranks, dataplane: &mut Dataplane) {
 fn needed_legs(input: &Input<'_>, compiled: &Compiled, legs: &[Leg]) -> BTreeSet<LegId> {
     let mut needed = compiled.legs_in_use();
     needed.extend(legs.iter().filter_map(|leg| leg.underlay.leg()));
-    needed.extend(leg::of_forwarders(input.state, legs.iter()));
+    needed.extend(named_egress::legs(input.state, legs.iter()));
     // Replies of this host to traffic from an uplink leave by that uplink.
     needed.extend(legs.iter().filter(|leg| leg.is_uplink()).map(|leg| leg.number));
     needed

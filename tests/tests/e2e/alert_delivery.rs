@@ -20,7 +20,7 @@ const DELIVERY_TIME: Duration = Duration::from_secs(90);
 const CONNECT_TIME: Duration = Duration::from_secs(100);
 
 /// Starts a receiver on the internet, and sets it as the webhook.
-fn receiver(testbed: &Testbed) -> WebhookReceiver {
+pub(crate) fn receiver(testbed: &Testbed) -> WebhookReceiver {
     let at = (server(false), 0);
     let listener = testbed.network.internet.within(|| TcpListener::bind(at)).expect("a port");
     let receiver = WebhookReceiver::start(listener).expect("a receiver");
@@ -31,7 +31,7 @@ fn receiver(testbed: &Testbed) -> WebhookReceiver {
 
 /// Returns kind and status of the deliveries so far. One that is repeated, because the daemon was killed before it stored the
 /// answer, has the same id and counts once.
-fn delivered(receiver: &WebhookReceiver, kind: &str) -> Vec<String> {
+pub(crate) fn delivered(receiver: &WebhookReceiver, kind: &str) -> Vec<String> {
     let mut ids = BTreeSet::new();
     let requests = receiver.requests().into_iter();
     let first =
@@ -41,7 +41,7 @@ fn delivered(receiver: &WebhookReceiver, kind: &str) -> Vec<String> {
     of_kind.map(|body| body["status"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
-fn wait_for(receiver: &WebhookReceiver, kind: &str, statuses: &[&str]) {
+pub(crate) fn wait_for(receiver: &WebhookReceiver, kind: &str, statuses: &[&str]) {
     wait_ok(DELIVERY_TIME, &format!("{kind} {statuses:?}"), || {
         let got = delivered(receiver, kind);
         anyhow::ensure!(got == statuses, "{got:?}");
