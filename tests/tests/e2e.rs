@@ -34,6 +34,7 @@ mod fail_policies;
 mod fast_path;
 mod fast_path_xdp;
 mod filtering;
+mod flow_check;
 mod flow_export;
 mod flows;
 mod foreign_routers;
