@@ -35,6 +35,7 @@ mod fail_policies;
 mod fast_path;
 mod fast_path_xdp;
 mod filtering;
+mod flow_check;
 mod flow_export;
 mod flows;
 mod foreign_routers;

@@ -9,6 +9,7 @@ pub mod live_flow;
 pub mod matching;
 mod outcome;
 pub mod past;
+pub mod recorded_flow;
 mod request;
 pub mod route;
 mod subject;
@@ -25,8 +26,9 @@ use crate::compile::{Compiled, CompiledPolicy, Input};
 use crate::fqdn_cache::Key;
 pub use captured_packet::{CapturedDecision, decide_captured};
 pub use evaluation::{
-    ActiveException, Decision, EffectiveSettings, EvaluatedDevice, Evaluation, Families, FamilyVerdict,
-    FastPathView, HopView, KernelView, MatchedPolicy, PlanInForce, PolicyRef,
+    ActiveException, ComparisonResult, Decision, EffectiveSettings, EvaluatedDevice, EvaluatedFlow,
+    Evaluation, Families, FamilyVerdict, FastPathView, FlowComparison, HopView, KernelView, MatchedPolicy,
+    PlanInForce, PolicyRef,
 };
 pub(crate) use explanation::{hop_words, hops_down_in_words, leg_name, legs_of, reason as blocking_reason};
 use matching::Considered;
@@ -98,6 +100,7 @@ pub fn evaluate(input: &Input<'_>, compiled: &Compiled, request: &Request) -> Re
         },
         pending_changes: pending,
         as_of: None,
+        flow: None,
         trace,
     })
 }

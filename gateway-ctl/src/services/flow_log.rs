@@ -232,6 +232,12 @@ impl FlowLog {
         self.0.journal.lock().add(bytes, now, format::note);
     }
 
+    /// Adds records as they are, and writes them down. The records of another log become those of this one.
+    pub fn import(&self, records: &[FlowRecord], now: Timestamp) {
+        self.write(&mut self.0.following.lock(), records, now);
+        self.0.journal.lock().flush(now);
+    }
+
     /// Writes the parts of flows that go on, and ends the log.
     fn stop(&self, now: Timestamp) {
         let mut following = self.0.following.lock();

@@ -6,7 +6,7 @@ use gateway_common::blocks;
 use gateway_common::classify::{IpPacket, TCP, UDP};
 use gateway_common::decide;
 use gateway_common::fast_path::{self, SlowReason};
-use gateway_common::policy_maps::{PolicyInput, PolicyMaps as _};
+use gateway_common::policy_maps::{PolicyInput, PolicyMaps as _, PreviousEgress};
 use gateway_common::verdict::{Action, Reason, Verdict};
 use gateway_common::wire::{ClientKey, FqdnIpValue, flow_flags};
 use gateway_model::Device;
@@ -44,24 +44,53 @@ pub(crate) fn decide_packet(compiled: &Compiled, packet: &IpPacket, names: &[Nam
     decide_with(&compiled.plan.dataplane, packet, names)
 }
 
+/// Judges a packet of a subject. One of a flow of the log is the first one, which keeps the leg that the log has.
+fn decide_for(compiled: &Compiled, packet: &IpPacket, subject: &Subject<'_>) -> Verdict {
+    let Some(leg) = subject.previous_leg else { return decide_packet(compiled, packet, &subject.names) };
+    let packet = IpPacket { opening: packet.protocol == TCP, ..*packet };
+    let previous = PreviousEgress { leg, ..PreviousEgress::NONE };
+    let flow = FlowState { previous, ..FlowState::default() };
+    decide_of_flow(&compiled.plan.dataplane, &packet, &subject.names, flow, 0)
+}
+
 /// Judges a packet that the gateway sends on behalf of a host. Privacy blocks are for packets of the host only.
 pub(crate) fn decide_on_behalf(compiled: &Compiled, packet: &IpPacket) -> Verdict {
     let dataplane = &compiled.plan.dataplane;
     let environment = PlanMaps { ignores_blocks: true, ..PlanMaps::new(Some(dataplane)) };
-    decide_in(&environment, dataplane, packet, &[], 0)
+    decide_in(&environment, dataplane, packet, &[], FlowState::default())
 }
 
 pub(super) fn decide_with(dataplane: &Dataplane, packet: &IpPacket, names: &[Name]) -> Verdict {
-    decide_in(&PlanMaps::new(Some(dataplane)), dataplane, packet, names, 0)
+    decide_in(&PlanMaps::new(Some(dataplane)), dataplane, packet, names, FlowState::default())
 }
 
-/// `shown` is what the flow has shown before this packet: bits of [`flow_flags`](gateway_common::wire::flow_flags).
+/// State of a flow before the packet that is evaluated.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct FlowState {
+    /// Protocols that it has shown: bits of [`flow_flags`](gateway_common::wire::flow_flags).
+    pub shown: u8,
+    pub previous: PreviousEgress,
+}
+
+/// Judges a packet of a flow, at a time in nanoseconds since boot.
+pub(super) fn decide_of_flow(
+    dataplane: &Dataplane,
+    packet: &IpPacket,
+    names: &[Name],
+    flow: FlowState,
+    since_boot: u64,
+) -> Verdict {
+    let environment = PlanMaps::new(Some(dataplane));
+    environment.since_boot.set(since_boot);
+    decide_in(&environment, dataplane, packet, names, flow)
+}
+
 fn decide_in(
     environment: &PlanMaps<'_>,
     dataplane: &Dataplane,
     packet: &IpPacket,
     names: &[Name],
-    shown: u8,
+    flow: FlowState,
 ) -> Verdict {
     if !names.is_empty() {
         let device = decide::device(packet, 1, environment).number;
@@ -75,7 +104,8 @@ fn decide_in(
         slot: 1,
         plan: environment.plan(1).unwrap_or_default(),
         // The daemon notes a ClientHello of QUIC in the flow; that of TCP is only in the packet.
-        shown: shown | packet.payload & flow_flags::HELLO,
+        shown: flow.shown | packet.payload & flow_flags::HELLO,
+        previous: flow.previous,
         ..PolicyInput::default()
     };
     policy_input.shown |= blocks::shown_by_name(packet, policy_input.slot, environment) as u8;
@@ -101,7 +131,8 @@ fn blocked_contents(compiled: &Compiled, packet: &IpPacket, names: &[Name]) -> V
     }
     let is_blocked = |payload: u8, shown: u8| {
         let packet = IpPacket { payload, ..*packet };
-        let verdict = decide_in(&PlanMaps::new(Some(dataplane)), dataplane, &packet, names, shown);
+        let verdict =
+            decide_of_flow(dataplane, &packet, names, FlowState { shown, ..FlowState::default() }, 0);
         // Redirected queries are answered here.
         verdict.reason.is_block() && !matches!(verdict.reason, Reason::ForcedDns | Reason::ForcedNtp)
     };
@@ -131,7 +162,7 @@ pub(crate) fn evaluate_packet<'a>(
     packet: &IpPacket,
 ) -> EvaluatedPacket<'a> {
     let family = if packet.ipv6 { "IPv6" } else { "IPv4" };
-    let verdict = decide_packet(compiled, packet, &subject.names);
+    let verdict = decide_for(compiled, packet, subject);
     let policy = compiled.policy_of(&verdict);
     let (source, destination) = (shown(packet, packet.source), shown(packet, packet.destination));
     let mut trace = Vec::new();

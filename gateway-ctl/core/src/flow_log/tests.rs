@@ -210,6 +210,7 @@ fn conditions_of_a_filter_hold_together() {
         reason: Some(10),
         min_bytes: Some(300),
         since: Some(at(5000)),
+        begun_since: None,
         until: Some(at(1)),
     };
     assert!(matches(all.clone()) && matches(FlowFilter::default()));
