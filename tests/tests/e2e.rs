@@ -33,6 +33,7 @@ mod fail_matrix_proxies;
 mod fail_policies;
 mod fast_path;
 mod fast_path_xdp;
+mod federation;
 mod filtering;
 mod flow_export;
 mod flows;

@@ -8,11 +8,11 @@
 //! references use the previous state. An object that ends unchanged is not written, so a bulk edit is idempotent.
 
 pub(crate) mod diff;
-pub(crate) mod received;
 pub mod discard;
 mod names;
 mod ops;
 mod pending;
+pub(crate) mod received;
 mod redacted;
 pub mod undo;
 

@@ -55,7 +55,7 @@ pub use dns_rewrite::DnsRewrite;
 pub use dns_zone::DnsZone;
 pub use exception::{Exception, ExceptionStatus, ExceptionType};
 pub use federation_role::{FederationRole, Permission, SyncKind};
-pub use node::{Node, NodeStatus, ReceivedKind, SyncPolicy, fingerprint, fingerprint_words};
+pub use node::{Node, NodeDecision, NodeStatus, ReceivedKind, SyncPolicy, fingerprint, fingerprint_words};
 pub use policy_source::{DomainPattern, Source, SourceType};
 pub use preset::Preset;
 pub use privacy_class::PrivacyClass;

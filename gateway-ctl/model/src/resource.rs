@@ -44,7 +44,14 @@ impl Meta {
     /// Of a built-in object: the same id in every installation. `kind` is the number of the kind in this scheme.
     pub fn builtin(kind: u16, slot: u32, now: Timestamp) -> Meta {
         let id = 0x67617465_7761_4000_8000_000000000000 | u128::from(kind) << 32 | u128::from(slot);
-        Meta { id: Id::from_u128(id), created_at: now, updated_at: now, revision: Revision(0), slot, origin_node: None }
+        Meta {
+            id: Id::from_u128(id),
+            created_at: now,
+            updated_at: now,
+            revision: Revision(0),
+            slot,
+            origin_node: None,
+        }
     }
 }
 

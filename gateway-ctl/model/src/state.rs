@@ -422,7 +422,6 @@ mod parts;
 mod unchanged;
 
 pub use applied::{Applied, MergedFrom};
-pub(crate) use origin::owned;
 pub use parts::{PartError, StatePart};
 use planned::same_content;
 use unchanged::Unchanged;

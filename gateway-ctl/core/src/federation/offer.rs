@@ -33,7 +33,7 @@ pub fn offer(state: &State, kind: SyncKind, held_hash: &str) -> KindOffer {
     KindOffer { revision: revision(state, kind), hash, objects }
 }
 
-/// What this gateway owns of one kind.
+/// Objects of one kind that this gateway owns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ManifestKind {
     /// Number of objects.
@@ -90,7 +90,9 @@ mod tests {
     fn a_manifest_changes_with_the_objects_and_not_with_the_time() {
         let now = "2026-11-20T12:00:00Z".parse().unwrap();
         let state = State::new(now);
-        let of = |state: &State| Manifest::of(state, "n".into(), "v".into(), now).kinds[&SyncKind::Devices].clone();
+        let of = |state: &State| {
+            Manifest::of(state, "n".into(), "v".into(), now).kinds[&SyncKind::Devices].clone()
+        };
         let mut draft = state.begin(now);
         let device = Device { name: "printer".into(), ..Device::default() };
         let id = draft.create(device).unwrap().0.meta.id;

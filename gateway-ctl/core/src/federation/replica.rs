@@ -28,9 +28,13 @@ pub enum Refusal {
     NotAllowed(SyncKind),
     #[error("the objects of {0} do not have the hash that the reply names")]
     Damaged(SyncKind),
+    #[error("the collections of {0} are others than here: the versions of the gateways differ")]
+    Collections(SyncKind),
     #[error("the node sent an older state of {kind}: revision {sent} after {held}")]
     Older { kind: SyncKind, sent: u64, held: u64 },
-    #[error("two states of {kind} have the revision {revision}: another installation has the key of the node")]
+    #[error(
+        "two states of {kind} have the revision {revision}: another installation has the key of the node"
+    )]
     Forked { kind: SyncKind, revision: u64 },
 }
 
@@ -51,17 +55,17 @@ pub struct Change {
     pub deleted: BTreeSet<Id>,
 }
 
-/// What a gateway holds of the objects of a node.
+/// State of the objects of a node at a gateway that receives them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Replica {
     /// Durable: written in one transaction with the objects.
     kinds: BTreeMap<SyncKind, ReceivedKind>,
     /// Request without a reply. A restart forgets it.
-    asked: Option<Asked>,
+    asked: Option<OpenRequest>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Asked {
+struct OpenRequest {
     nonce: String,
     kinds: BTreeSet<SyncKind>,
 }
@@ -74,10 +78,16 @@ impl Replica {
     }
 
     /// Returns the request for these kinds. An earlier request has no answer any more.
-    pub fn request(&mut self, kinds: &[SyncKind], to: PublicKey, nonce: String, at: Timestamp) -> PullRequest {
+    pub fn request(
+        &mut self,
+        kinds: &[SyncKind],
+        to: PublicKey,
+        nonce: String,
+        at: Timestamp,
+    ) -> PullRequest {
         let hash = |kind: &SyncKind| self.kinds.get(kind).map(|held| held.hash.clone()).unwrap_or_default();
         let have = kinds.iter().map(|kind| (kind.to_string(), hash(kind))).collect();
-        self.asked = Some(Asked { nonce: nonce.clone(), kinds: kinds.iter().copied().collect() });
+        self.asked = Some(OpenRequest { nonce: nonce.clone(), kinds: kinds.iter().copied().collect() });
         PullRequest { schema: SCHEMA, to, nonce, at, have }
     }
 
@@ -120,6 +130,10 @@ impl Replica {
             return Err(Refusal::Forked { kind, revision });
         }
         let objects = objects.filter(|objects| hash_of(objects) == hash).ok_or(Refusal::Damaged(kind))?;
+        let is_known = |name: &&String| kind.collections().contains(&name.as_str());
+        if objects.keys().filter(is_known).count() != kind.collections().len().max(objects.len()) {
+            return Err(Refusal::Collections(kind));
+        }
         let listed = ids_of(&objects);
         let deleted: BTreeSet<Id> = held(kind).difference(&listed).copied().collect();
         let mut tombstones = known.map(|known| known.tombstones.clone()).unwrap_or_default();

@@ -14,7 +14,7 @@ use crate::field_diff;
 use crate::id::{Id, Revision};
 use crate::problem::{Problems, Warning};
 use crate::resource::{Keys, META_KEYS, Resource, strip, strip_read_only, to_revealed};
-use crate::state::{State, owned};
+use crate::state::State;
 use crate::table::KeyClash;
 
 /// Writes an input into a draft under this id. Returns the warnings.
@@ -78,7 +78,7 @@ impl Ops {
                 rows.map(|row| (row.label().to_owned(), row.meta().id)).collect()
             },
             ids: |state| R::table(state).iter().map(|row| row.meta().id).collect(),
-            owned: |state, node| owned(R::table(state), node),
+            owned: owned::<R>,
             owner: |state, id| R::table(state).get(id).map(|row| row.meta().origin_node),
             adopt: State::adopt::<R>,
             resolve: R::resolve,
@@ -102,6 +102,10 @@ impl Ops {
             obstacle: undo::undo_blocker::<R>,
         }
     }
+}
+
+fn owned<R: Resource>(state: &State, node: Option<Id>) -> Vec<Id> {
+    R::table(state).iter().filter(|row| row.meta().origin_node == node).map(|row| row.meta().id).collect()
 }
 
 /// Decodes the item as far as possible. Problems are reported when it is written.

@@ -65,7 +65,11 @@ pub fn held(state: &State, node: Id, kind: SyncKind) -> BTreeSet<Id> {
 
 /// Makes the objects that the draft has of a node the given ones. `resources` has the collections of whole kinds. On
 /// problems the draft is of no use any more.
-pub fn receive(draft: &mut State, node: &Node, mut resources: Map<String, Value>) -> Result<Outcome, Problems> {
+pub fn receive(
+    draft: &mut State,
+    node: &Node,
+    mut resources: Map<String, Value>,
+) -> Result<Outcome, Problems> {
     let mut problems = Problems::new();
     map_interfaces(&mut resources, &node.interface_map, &mut problems);
     find_conflicts(draft, node.meta.id, &resources, &mut problems);
@@ -117,21 +121,27 @@ fn find_conflicts(state: &State, node: Id, resources: &Map<String, Value>, probl
                 None => continue,
             };
             let noun = kind.noun.replace('_', " ");
-            let message = format!("A {noun} with this {field} that did not come from the node is here ({other}).");
+            let message =
+                format!("A {noun} with this {field} that did not come from the node is here ({other}).");
             problems.add(code::CONFLICT, format!("{path}.{field}"), message);
         }
     }
 }
 
 /// Replaces the names of interfaces in policies, profiles and chains.
-fn map_interfaces(resources: &mut Map<String, Value>, names: &BTreeMap<String, String>, problems: &mut Problems) {
+fn map_interfaces(
+    resources: &mut Map<String, Value>,
+    names: &BTreeMap<String, String>,
+    problems: &mut Problems,
+) {
     for (collection, list) in resources {
         for (index, item) in list.as_array_mut().into_iter().flatten().enumerate() {
             let path = format!("resources.{collection}[{index}]");
             if item.get("source_type").and_then(Value::as_str) == Some("interface")
                 && let Some(Value::String(value)) = item.get_mut("source_value")
             {
-                let mapped = value.split(',').map(|name| mapped(name, names, &path, "source_value", problems));
+                let mapped =
+                    value.split(',').map(|name| mapped(name, names, &path, "source_value", problems));
                 *value = mapped.collect::<Vec<_>>().join(",");
             }
             for hop in item.get_mut("hops").and_then(Value::as_array_mut).into_iter().flatten() {
@@ -155,7 +165,9 @@ fn mapped(
     if let Some(here) = names.get(name) {
         return here.clone();
     }
-    let message = format!("It names the interface {name:?} of the other gateway: add it to `interface_map` of the node.");
+    let message = format!(
+        "It names the interface {name:?} of the other gateway: add it to `interface_map` of the node."
+    );
     problems.add(code::UNKNOWN_REFERENCE, format!("{path}.{field}"), message);
     name.to_owned()
 }

@@ -2,15 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD_NO_PAD;
 use jiff::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
 
-use super::federation_role::{FederationRole, Permission, SyncKind};
+use super::federation_role::{FederationRole, SyncKind};
 use crate::capability::Capability;
 use crate::edit::EditError;
 use crate::id::{Id, IfName};
@@ -21,6 +18,7 @@ use crate::resource::{Keys, Meta, Resource};
 use crate::state::{KINDS, State};
 use crate::upstream::{check_web_address, normalise_web_address};
 use crate::validated::{PublicKey, check_name, text_enum};
+pub use fingerprint::{fingerprint, fingerprint_words};
 
 text_enum! {
     /// Admission and reachability of a peer.
@@ -34,6 +32,20 @@ text_enum! {
         Unreachable = "unreachable",
         Rejected = "rejected",
         Revoked = "revoked",
+    }
+}
+
+text_enum! {
+    /// Decision of an administrator about a peer.
+    #[derive(Default)]
+    pub enum NodeDecision {
+        /// Admit it. Its key must be known.
+        #[default]
+        Approve = "approve",
+        /// Refuse it. It may be approved later.
+        Reject = "reject",
+        /// End the trust in its key for good. Nothing is exchanged any more.
+        Revoke = "revoke",
     }
 }
 
@@ -123,55 +135,6 @@ impl Default for Node {
     }
 }
 
-impl Node {
-    /// Reports whether an administrator has approved it.
-    pub fn is_approved(&self) -> bool {
-        self.status == NodeStatus::Approved
-    }
-
-    /// Returns the kinds that it may fetch from this gateway.
-    pub fn offered_kinds(&self, state: &State) -> Vec<SyncKind> {
-        let is_on = self.is_approved() && matches!(self.sync_policy, SyncPolicy::Push | SyncPolicy::Both);
-        let named = parsed_kinds(&self.sync_resources).filter(|_| is_on);
-        named.filter(|kind| self.permits(state, *kind, |permission| permission.pull)).collect()
-    }
-
-    /// Returns the kinds that this gateway fetches from it.
-    pub fn received_kinds(&self, state: &State) -> Vec<SyncKind> {
-        let accepted = self.accepted_kinds().into_iter().filter(|_| self.is_approved());
-        accepted.filter(|kind| self.permits(state, *kind, |permission| permission.push)).collect()
-    }
-
-    /// Returns the kinds that the fields of the node accept, whatever its status and role.
-    fn accepted_kinds(&self) -> Vec<SyncKind> {
-        let is_on = matches!(self.sync_policy, SyncPolicy::Pull | SyncPolicy::Both);
-        let allowed: Vec<SyncKind> = parsed_kinds(&self.allowed_receive_resources).collect();
-        parsed_kinds(&self.sync_resources).filter(|kind| is_on && allowed.contains(kind)).collect()
-    }
-
-    fn permits(&self, state: &State, kind: SyncKind, right: fn(&Permission) -> bool) -> bool {
-        let role = state.federation_roles.iter().find(|role| role.name == self.role);
-        role.and_then(|role| role.permission(kind)).is_some_and(right)
-    }
-
-    /// Returns the state of a kind that was last received.
-    pub fn received(&self, kind: SyncKind) -> Option<&ReceivedKind> {
-        self.received.iter().find(|received| received.kind == kind)
-    }
-
-    /// Two nodes that send the same kind would be two primaries.
-    fn check_primaries(&self, state: &State, problems: &mut Problems) {
-        let accepted = self.accepted_kinds();
-        let is_out = |node: &&Node| matches!(node.status, NodeStatus::Rejected | NodeStatus::Revoked);
-        for other in state.nodes.iter().filter(|other| other.meta.id != self.meta.id && !is_out(other)) {
-            for kind in other.accepted_kinds().into_iter().filter(|kind| accepted.contains(kind)) {
-                let message = format!("{kind} comes from the node {:?} already: a kind has one primary.", other.name);
-                problems.add(code::CONFLICT, "sync_resources", message);
-            }
-        }
-    }
-}
-
 /// State of the exchange with a peer. Null before the first exchange.
 #[derive(JsonSchema)]
 #[allow(dead_code)]
@@ -190,8 +153,18 @@ struct NodeShown {
 impl Resource for Node {
     const NOUN: &'static str = "node";
     const COLLECTION: &'static str = "nodes";
-    const READ_ONLY: &'static [&'static str] =
-        &["status", "node_id", "received", "fingerprint", "fingerprint_words", "last_seen", "last_sync", "sync_lag_sec", "version", "errors"];
+    const READ_ONLY: &'static [&'static str] = &[
+        "status",
+        "node_id",
+        "received",
+        "fingerprint",
+        "fingerprint_words",
+        "last_seen",
+        "last_sync",
+        "sync_lag_sec",
+        "version",
+        "errors",
+    ];
     const REQUIRED: &'static [&'static str] = &["name", "url"];
 
     fn label(&self) -> &str {
@@ -285,30 +258,6 @@ impl Resource for Node {
     }
 }
 
-/// Returns the SHA-256 of a key, as OpenSSH writes it.
-pub fn fingerprint(key: PublicKey) -> String {
-    format!("SHA256:{}", STANDARD_NO_PAD.encode(Sha256::digest(key.bytes())))
-}
-
-/// Returns the first 96 bits of the hash of a key as six words that can be spoken in any language: proquints.
-pub fn fingerprint_words(key: PublicKey) -> String {
-    const CONSONANTS: &[u8; 16] = b"bdfghjklmnprstvz";
-    const VOWELS: &[u8; 4] = b"aiou";
-    let hash = Sha256::digest(key.bytes());
-    let word = |pair: &[u8]| -> String {
-        let bits = usize::from(pair[0]) << 8 | usize::from(pair[1]);
-        let letters = [
-            CONSONANTS[bits >> 12 & 15],
-            VOWELS[bits >> 10 & 3],
-            CONSONANTS[bits >> 6 & 15],
-            VOWELS[bits >> 4 & 3],
-            CONSONANTS[bits & 15],
-        ];
-        letters.map(char::from).iter().collect()
-    };
-    hash.chunks_exact(2).take(6).map(word).collect::<Vec<_>>().join("-")
-}
-
 fn parsed_kinds(list: &str) -> impl Iterator<Item = SyncKind> {
     kinds(list).filter_map(|kind| kind.parse().ok())
 }
@@ -326,12 +275,14 @@ fn check_kinds(path: &str, list: &str, problems: &mut Problems) {
             problems.add(code::ENUM, path, format!("{name:?} is no kind that is synced.")).allowed =
                 Some(known);
         } else if name.parse::<SyncKind>().is_ok_and(|kind| kind.collections().is_empty()) {
-            problems.warn(path, format!("Objects of {name} stay local: this version does not sync them."));
+            problems.warn(path, format!("Objects of {name} are not synced: they stay local."));
         } else if names[..index].contains(name) {
             problems.add(code::DUPLICATE, path, format!("{name} is given twice."));
         }
     }
 }
 
+mod fingerprint;
+mod rights;
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,6 @@ use super::State;
 use crate::edit::EditError;
 use crate::id::Id;
 use crate::resource::{Meta, Resource};
-use crate::table::Table;
 
 impl State {
     /// Lets the draft write the objects of this node, and no others.
@@ -33,7 +32,7 @@ impl State {
             Some(None) => format!("The {noun} {label:?} came from another gateway: change it there."),
             None => format!("The {noun} {label:?} is owned by this gateway."),
         };
-        Err(EditError::Protected { resource_type: R::NOUN, id, message })
+        Err(EditError::WrongState { resource_type: R::NOUN, id, state: "received", message })
     }
 
     /// Makes the objects of a kind that came from a node objects of this gateway.
@@ -52,9 +51,4 @@ impl State {
     pub fn received_from(&self, node: Id) -> usize {
         super::KINDS.iter().map(|kind| (kind.ops.owned)(self, Some(node)).len()).sum()
     }
-}
-
-/// Returns the ids of the rows that the node owns; those of this gateway for `None`.
-pub(crate) fn owned<R: Resource>(table: &Table<R>, node: Option<Id>) -> Vec<Id> {
-    table.iter().filter(|row| row.meta().origin_node == node).map(|row| row.meta().id).collect()
 }

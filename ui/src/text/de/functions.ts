@@ -29,6 +29,7 @@ export const functions: Text['functions'] = {
   exception_ends: 'Enden von Ausnahmen',
   fast_path: 'Schneller Pfad',
   fast_path_table: 'Tabelle des schnellen Pfads',
+  federation: 'Verbund',
   flow_export: 'Flows für Sammler',
   flow_log: 'Flow-Protokoll',
   flow_rates: 'Raten der Richtlinien',

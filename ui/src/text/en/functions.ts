@@ -28,6 +28,7 @@ export const functions = {
   exception_ends: 'Ends of exceptions',
   fast_path: 'Fast path',
   fast_path_table: 'Table of the fast path',
+  federation: 'Federation',
   flow_export: 'Flows for collectors',
   flow_log: 'Flow log',
   flow_rates: 'Rates of policies',

@@ -14,8 +14,10 @@ fn id(n: u8) -> Id {
 }
 
 fn objects(content: &BTreeMap<u8, u32>) -> Map<String, Value> {
-    let list: Vec<Value> =
-        content.iter().map(|(n, value)| json!({"id": id(*n).to_string(), "name": value.to_string()})).collect();
+    let list: Vec<Value> = content
+        .iter()
+        .map(|(n, value)| json!({"id": id(*n).to_string(), "name": value.to_string()}))
+        .collect();
     json!({"devices": list}).as_object().unwrap().clone()
 }
 
@@ -181,6 +183,11 @@ fn damaged_older_and_forked_states_are_refused() {
     let mut damaged = with(6, 11).answer(&receiver.request());
     damaged.kinds.get_mut(&KIND).unwrap().hash = "00".into();
     assert_eq!(receiver.take(damaged), Err(Refusal::Damaged(KIND)));
+    let mut other = with(6, 11).answer(&receiver.request());
+    let offer = other.kinds.get_mut(&KIND).unwrap();
+    let objects = json!({"devices": [], "users": []}).as_object().unwrap().clone();
+    (offer.hash, offer.objects) = (hash_of(&objects), Some(objects));
+    assert_eq!(receiver.take(other), Err(Refusal::Collections(KIND)));
     let older = with(4, 11).answer(&receiver.request());
     assert_eq!(receiver.take(older), Err(Refusal::Older { kind: KIND, sent: 4, held: 5 }));
     let forked = with(5, 11).answer(&receiver.request());

@@ -49,9 +49,12 @@ fn received_objects_keep_their_ids_and_are_read_only() {
     let devices_kind = kind("device").unwrap();
     let edited = json!({"name": "scanner", "mac": "02:00:00:00:00:01"});
     let refused = devices_kind.replace(&mut draft, FIRST, None, edited).unwrap_err();
-    assert!(matches!(&refused, EditError::Protected { message, .. } if message.contains("primary")), "{refused}");
+    assert!(
+        matches!(&refused, EditError::WrongState { message, .. } if message.contains("primary")),
+        "{refused}"
+    );
     let refused = devices_kind.delete(&mut draft, FIRST, None, true).unwrap_err();
-    assert!(matches!(refused, EditError::Protected { .. }), "{refused}");
+    assert!(matches!(refused, EditError::WrongState { .. }), "{refused}");
     // A plan that changes nothing of it may list it.
     let (shown, _) = devices_kind.get(&draft, FIRST).unwrap();
     assert_eq!(shown["origin_node"], node.meta.id.to_string());
@@ -72,7 +75,10 @@ fn objects_that_the_node_does_not_list_are_deleted_and_no_others() {
     receive(&mut draft, &node, devices(json!([device(SECOND, "two", "02:00:00:00:00:01")]))).unwrap();
     let names: Vec<&str> = draft.devices.iter().map(|device| device.name.as_str()).collect();
     assert_eq!((names.len(), names.contains(&"mine"), names.contains(&"two")), (2, true, true));
-    assert_eq!(draft.devices.get(SECOND.parse().unwrap()).unwrap().mac.unwrap().to_string(), "02:00:00:00:00:01");
+    assert_eq!(
+        draft.devices.get(SECOND.parse().unwrap()).unwrap().mac.unwrap().to_string(),
+        "02:00:00:00:00:01"
+    );
     assert_eq!(offered(&draft, SyncKind::Devices)["devices"].as_array().unwrap().len(), 1);
     assert_eq!(inventory(&draft).len(), 2);
 }

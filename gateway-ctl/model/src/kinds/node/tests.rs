@@ -73,7 +73,9 @@ fn an_approval_is_of_one_key() {
     let key = |last: char| format!("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA{last}E=");
     let input = |key: String| json!({"name": "a", "url": "https://a.b", "public_key": key});
     let id = create(&mut state, "node", input(key('A'))).unwrap().id;
-    state.update::<crate::kinds::Node>(id, None, |node| node.status = crate::kinds::NodeStatus::Approved).unwrap();
+    state
+        .update::<crate::kinds::Node>(id, None, |node| node.status = crate::kinds::NodeStatus::Approved)
+        .unwrap();
     let replaced = |state: &mut crate::State, key| {
         let written = of("node").replace(state, &id.to_string(), None, input(key)).unwrap();
         written.value["status"].as_str().unwrap().to_owned()
