@@ -20,6 +20,7 @@ pub mod extfilter;
 pub(crate) mod failover_reset;
 pub(crate) mod fast_path;
 pub mod flow_check;
+pub mod federation;
 pub mod flow_export;
 pub mod flow_log;
 pub mod flow_rate;

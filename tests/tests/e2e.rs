@@ -34,6 +34,7 @@ mod fail_matrix_proxies;
 mod fail_policies;
 mod fast_path;
 mod fast_path_xdp;
+mod federation;
 mod filtering;
 mod flow_check;
 mod flow_export;

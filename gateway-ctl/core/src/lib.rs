@@ -20,6 +20,7 @@ pub(crate) mod domain_search;
 pub mod evaluate;
 pub mod facts;
 pub mod fair_share;
+pub mod federation;
 pub mod flow_export;
 pub mod flow_log;
 pub mod fqdn_cache;

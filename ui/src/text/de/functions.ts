@@ -30,6 +30,7 @@ export const functions: Text['functions'] = {
   fast_path: 'Schneller Pfad',
   fast_path_table: 'Tabelle des schnellen Pfads',
   flow_check: 'Prüfung des Flow-Protokolls',
+  federation: 'Verbund',
   flow_export: 'Flows für Sammler',
   flow_log: 'Flow-Protokoll',
   flow_rates: 'Raten der Richtlinien',

@@ -29,6 +29,7 @@ export const functions = {
   fast_path: 'Fast path',
   fast_path_table: 'Table of the fast path',
   flow_check: 'Check of the flow log',
+  federation: 'Federation',
   flow_export: 'Flows for collectors',
   flow_log: 'Flow log',
   flow_rates: 'Rates of policies',
