@@ -9,6 +9,7 @@ pub mod bridges;
 pub mod captive;
 pub mod captures;
 pub(crate) mod conntrack;
+pub mod countries;
 pub mod deadman;
 pub mod deliveries;
 pub mod dhcp;

@@ -20,6 +20,7 @@ pub mod frames;
 pub mod fuzz;
 pub mod http;
 pub mod mail_server;
+pub mod mmdb;
 pub mod name_server;
 pub mod netns;
 mod network_permit;

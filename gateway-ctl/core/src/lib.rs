@@ -11,6 +11,7 @@ pub mod captive;
 pub mod chain_status;
 pub mod compile;
 pub mod conflicts;
+pub mod countries;
 pub mod dhcp6;
 pub mod dhcp_report;
 pub mod dns;

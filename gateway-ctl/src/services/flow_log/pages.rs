@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use gateway_core::countries::Countries;
 use gateway_core::flow_log::{FlowFilter, FlowId, FlowRecord, TopKey, TopRow, TopTable};
 use gateway_journal::{Page, PageStart, Query, SearchEnd};
 
@@ -99,10 +100,11 @@ impl FlowLog {
         filter: &FlowFilter,
         by: TopKey,
         limit: usize,
+        countries: &dyn Countries,
     ) -> (Vec<TopRow>, u64, Option<SearchEnd>) {
         self.observe(REFRESH);
         let mut table = TopTable::new(by);
-        self.active(filter, None).iter().for_each(|row| table.add(&row.record));
+        self.active(filter, None).iter().for_each(|row| table.add(&row.record, countries));
         let view = self.0.journal.lock().view();
         let query = Query {
             filter,
@@ -114,7 +116,7 @@ impl FlowLog {
         };
         let page: Page<()> = view.read(query, |flow, _| {
             if let Some(record) = flow.0.record() {
-                table.add(&record);
+                table.add(&record, countries);
             }
             None
         });

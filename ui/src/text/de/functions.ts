@@ -11,6 +11,7 @@ export const functions: Text['functions'] = {
   captures: 'Paketmitschnitte',
   commit_confirm: 'Bestätigung von Änderungen',
   conntrack: 'Verbindungstabelle',
+  countries: 'Länder von Adressen',
   dataplane: 'Paketprogramme',
   dataplane_events: 'Meldungen der Paketprogramme',
   dhcp: 'DHCP',

@@ -10,6 +10,7 @@ export const functions = {
   captures: 'Packet captures',
   commit_confirm: 'Confirmation of changes',
   conntrack: 'Connection table',
+  countries: 'Countries of addresses',
   dataplane: 'Packet programs',
   dataplane_events: 'Messages of the packet programs',
   dhcp: 'DHCP',
