@@ -256,3 +256,26 @@ fn totals_are_ordered_by_bytes_and_count_a_flow_once() {
     assert_eq!(shown, [(Some("wg-b"), 1, 18_000, 0), (Some("wg-a"), 1, 0, 0), (None, 1, 0, 1)]);
     assert_eq!((rows[2].uncounted, others), (1, 0));
 }
+
+proptest! {
+    #[test]
+    fn records_come_out_of_columns_as_they_went_in(records in proptest::collection::vec(record(), 0..20)) {
+        let mut bytes = Vec::new();
+        records.iter().for_each(|record| encode(&mut bytes, record));
+        let columns = to_columns(&bytes).expect("records");
+        prop_assert_eq!(from_columns(&columns), Some(bytes.clone()));
+        bytes.push(0);
+        prop_assert_eq!(to_columns(&bytes), None, "more than records");
+    }
+}
+
+#[test]
+fn equal_clients_destinations_and_decisions_are_written_once() {
+    let mut bytes = Vec::new();
+    (0..1000).for_each(|_| encode(&mut bytes, &plain()));
+    let columns = to_columns(&bytes).expect("records");
+    assert!(columns.len() * 5 < bytes.len(), "{} of {} bytes", columns.len(), bytes.len());
+    for length in 0..columns.len().min(200) {
+        assert_eq!(from_columns(&columns[..length]), None);
+    }
+}
