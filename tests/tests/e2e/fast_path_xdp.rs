@@ -7,9 +7,10 @@ use gateway_tests::services::IDENT;
 use gateway_tests::testbed::{Testbed, policy};
 use gateway_tests::topology::{Topology, other_wan, server, wan};
 use gateway_tests::traffic::{Load, TcpFlow, UdpFlow};
-use gateway_tests::wait::wait_for;
+use gateway_tests::wait::{wait_for, wait_ok};
 use serde_json::{Value, json};
 
+use crate::e2e::flows::{count_at, counted};
 use crate::e2e::{BLOCKED, FAMILIES, SOON, SWAPS, assert_the_tap_sees};
 
 /// Starts the daemon in a network whose links accept redirected frames, and whose hosts complete their checksums.
@@ -85,6 +86,34 @@ fn established_flows_leave_in_the_driver_and_a_policy_ends_them() {
     let device = testbed.device(laptop).expect("a device");
     testbed.policy(&policy("none", 10, ("device", &device), &[])).expect("a policy");
     assert!(flow.ask(BLOCKED).is_err(), "the policy has no hop");
+}
+
+#[test]
+fn flows_in_the_driver_count_like_the_client_counts_them() {
+    let testbed = start(&native());
+    wait_until(&testbed, "used", |status| is_used(status, "eth0") && is_used(status, "eth1"));
+    let laptop = &testbed.network.laptop;
+    let device = testbed.device(laptop).expect("a device");
+    testbed.api().act("/enforce/reconcile").expect("reconciled");
+    count_at(laptop, "udp", IDENT);
+    for ipv6 in FAMILIES {
+        laptop.namespace.run("nft", &["reset", "counters"]).expect("reset");
+        let before = xdp_packets(&testbed);
+        let flow = UdpFlow::open(laptop, SocketAddr::from((server(ipv6), IDENT))).expect("a flow");
+        for _ in 0..60 {
+            flow.ask(SOON).expect("an answer");
+        }
+        assert!(xdp_packets(&testbed) >= before + 40, "IPv6: {ipv6}");
+        let wanted = (counted(laptop, "out"), counted(laptop, "in"));
+        let query = format!("/flows?device={device}&destination={}&protocol=udp", server(ipv6));
+        wait_ok(SOON, "the counts of the client", || {
+            let found = testbed.api().get(&query)?;
+            let counts = (found[0]["sent"].clone(), found[0]["received"].clone());
+            anyhow::ensure!(counts == wanted, "{counts:?} instead of {wanted:?}, IPv6: {ipv6}");
+            Ok(())
+        })
+        .expect("counted");
+    }
 }
 
 #[test]

@@ -279,3 +279,26 @@ fn totals_by_country_have_one_row_for_destinations_of_unknown_countries() {
     let shown: Vec<_> = rows.iter().map(|row| (row.name.as_deref(), row.flows)).collect();
     assert_eq!(shown, [(Some("DE"), 2), (None, 1)]);
 }
+
+proptest! {
+    #[test]
+    fn records_come_out_of_columns_as_they_went_in(records in proptest::collection::vec(record(), 0..20)) {
+        let mut bytes = Vec::new();
+        records.iter().for_each(|record| encode(&mut bytes, record));
+        let columns = to_columns(&bytes).expect("records");
+        prop_assert_eq!(from_columns(&columns), Some(bytes.clone()));
+        bytes.push(0);
+        prop_assert_eq!(to_columns(&bytes), None, "more than records");
+    }
+}
+
+#[test]
+fn equal_clients_destinations_and_decisions_are_written_once() {
+    let mut bytes = Vec::new();
+    (0..1000).for_each(|_| encode(&mut bytes, &plain()));
+    let columns = to_columns(&bytes).expect("records");
+    assert!(columns.len() * 5 < bytes.len(), "{} of {} bytes", columns.len(), bytes.len());
+    for length in 0..columns.len().min(200) {
+        assert_eq!(from_columns(&columns[..length]), None);
+    }
+}

@@ -8,10 +8,10 @@ use gateway_journal::{Page, PageStart, Query, SearchEnd};
 
 use super::FlowLog;
 
-/// Bytes of files that one request searches at most: less than a second on a memory card.
-const SEARCHED_BYTES: u64 = 64 << 20;
+/// Bytes of files that one request searches at most: some 500 000 records, less than a second.
+const SEARCHED_BYTES: u64 = 16 << 20;
 /// Bytes of files of which totals are made at most.
-const TOTALLED_BYTES: u64 = 512 << 20;
+const TOTALLED_BYTES: u64 = 128 << 20;
 /// An observation for a request is not repeated within this time.
 const REFRESH: Duration = Duration::from_millis(200);
 

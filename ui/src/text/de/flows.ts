@@ -25,7 +25,7 @@ export const flows: Text['flows'] = {
   deleted: 'gelöscht, oder eine Ausnahme',
   local: 'bleibt im LAN',
   uncounted: 'nicht gezählt',
-  counted: (packets, bytes) => `${packets} Pakete, ${bytes}`,
+  counted: (packets, bytes) => `${packets} ${packets === '1' ? 'Paket' : 'Pakete'}, ${bytes}`,
   part: (part) => `Teil ${part}`,
   allOf: (device) => `Alle Flows von ${device}`,
   destinationHint: 'Teil eines Namens, oder eine Adresse',

@@ -24,7 +24,8 @@ export const flows = {
   deleted: 'deleted, or an exception',
   local: 'stays in the LAN',
   uncounted: 'not counted',
-  counted: (packets: string, bytes: string) => `${packets} packets, ${bytes}`,
+  counted: (packets: string, bytes: string) =>
+    `${packets} ${packets === '1' ? 'packet' : 'packets'}, ${bytes}`,
   part: (part: number) => `part ${part}`,
   allOf: (device: string) => `All flows of ${device}`,
   destinationHint: 'Part of a name, or an address',
