@@ -125,7 +125,7 @@ fn page(filled: &Filled) -> Result<()> {
 
 fn top(filled: &Filled) -> Result<()> {
     let filter = FlowFilter { since: Some(filled.end - WEEK), ..FlowFilter::default() };
-    let (rows, others, ended_at) = filled.log.top(&filter, TopKey::Device, 10);
+    let (rows, others, ended_at) = filled.log.top(&filter, TopKey::Device, 10, &());
     ensure!(rows.len() == 10 && others == 0, "{} rows", rows.len());
     if let Some(end) = ended_at {
         println!("  only back to {}", end.time);
