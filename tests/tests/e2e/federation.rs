@@ -49,6 +49,7 @@ impl Gateways {
             json!({"role": "secondary", "sync_policy": "push", "sync_resources": KINDS}),
         );
         gateways.follow(KINDS);
+        gateways.sync().expect("a first pull");
         gateways
     }
 
@@ -207,8 +208,8 @@ fn a_deletion_arrives_and_a_revocation_ends_the_exchange_at_once() {
 fn a_kind_that_is_not_permitted_and_a_failing_gate_take_nothing() {
     let gateways = Gateways::synced();
     let branch = gateways.branch.api();
-    let (device, policy) = device_with_policy(&gateways.main);
     gateways.follow("devices");
+    let (device, policy) = device_with_policy(&gateways.main);
     // A policy needs its device; the other way round it does not.
     gateways.sync().expect("a pull");
     branch.get(&format!("/devices/{device}")).expect("the device");
@@ -260,7 +261,12 @@ fn requests_without_the_key_of_an_approved_node_get_nothing() {
     // Another key for the node ends its approval.
     gateways.set(main, json!({"public_key": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE="}));
     assert_eq!(node(main)["status"], "pending");
-    assert!(gateways.sync().is_err());
+    let refused = gateways
+        .branch
+        .api()
+        .send("POST", "/federation/sync", Some(&json!({"peer": MAIN})))
+        .expect("an answer");
+    assert_eq!(refused.status, 502, "{}", refused.body);
 }
 
 #[test]
