@@ -18,7 +18,7 @@ fn warnings(answer: &crate::contract::client::Answer) -> Vec<String> {
 #[tokio::test]
 async fn objects_without_effect_have_one_warning() {
     let client = Client::new();
-    let segment = json!({"name": "guests", "cidr": "192.168.30.0/24", "vlan_id": 30, "interface": "eth1"});
+    let segment = json!({"name": "guests", "vlan_id": 30, "interface": "eth1", "cidr": "192.168.30.0/24"});
     let answer = client.post("/segments", segment).await;
     assert_eq!(answer.status, 201, "{}", answer.text);
     assert_eq!(warnings(&answer).iter().filter(|path| path.as_str() == "").count(), 1, "{}", answer.text);

@@ -239,8 +239,9 @@ impl Resource for Node {
         let received = serde_json::to_value(&before.received).unwrap_or_default();
         input.insert("received".into(), received);
         // The specification changes a node by its three sync fields alone.
-        for (key, kept) in [("name", &before.name), ("url", &before.url)] {
-            input.entry(key).or_insert_with(|| kept.as_str().into());
+        let kept = serde_json::to_value(before).unwrap_or_default();
+        for key in ["name", "url", "public_key", "role", "ca_certificate", "interface_map"] {
+            input.entry(key).or_insert_with(|| kept[key].clone());
         }
     }
 

@@ -80,6 +80,9 @@ fn an_approval_is_of_one_key() {
         let written = of("node").replace(state, &id.to_string(), None, input(key)).unwrap();
         written.value["status"].as_str().unwrap().to_owned()
     };
+    let sync = json!({"sync_policy": "push", "sync_resources": "dns"});
+    let shown = of("node").replace(&mut state, &id.to_string(), None, sync).unwrap().value;
+    assert_eq!((&shown["status"], &shown["public_key"]), (&json!("approved"), &json!(key('A'))));
     assert_eq!(replaced(&mut state, key('A')), "approved");
     assert_eq!(replaced(&mut state, key('B')), "pending");
 }
