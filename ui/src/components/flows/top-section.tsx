@@ -19,13 +19,20 @@ interface Props {
 }
 
 const MOST = 10
-/** Filter of the flows that a row is about. */
-const FILTERS = { device: 'device', domain: 'domain', policy: 'policy', egress: 'egress' } as const
+/** Filter of the flows that a row is about, if there is one. */
+const FILTERS = {
+  device: 'device',
+  domain: 'domain',
+  policy: 'policy',
+  egress: 'egress',
+  country: undefined,
+} as const
 
 export function TopSection({ by, device, title, actions }: Props) {
   const text = useText()
   const { top: words, usage, deleted } = text.flows
   const { since } = useSpan()
+  const filter = FILTERS[by]
   const query = useGet('/flows/top', { query: { by, device, since, limit: MOST } }, { every: 60_000 })
   const nameOf = ({ id, name }: Schemas['FlowTotal']) =>
     name === 'auto' && by === 'egress'
@@ -54,8 +61,8 @@ export function TopSection({ by, device, title, actions }: Props) {
               className: 'wrap',
               bare: true,
               cell: (row) =>
-                valueOf(row) ? (
-                  <Link to="/activity/flows" search={{ [FILTERS[by]]: valueOf(row), device, since }}>
+                filter && valueOf(row) ? (
+                  <Link to="/activity/flows" search={{ [filter]: valueOf(row), device, since }}>
                     {nameOf(row)}
                   </Link>
                 ) : (

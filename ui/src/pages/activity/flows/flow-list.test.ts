@@ -30,6 +30,7 @@ const flow = (id: string, more: Partial<Flow> = {}): Flow => ({
   destination_port: 443,
   protocol: 'tcp',
   names: [],
+  country: null,
   server_name: null,
   verdict: 'permitted',
   reason: 'policy_egress',
