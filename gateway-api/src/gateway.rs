@@ -18,6 +18,7 @@ use gateway_ctl::services::deadman::DeadManSwitch;
 use gateway_ctl::services::deliveries::{Deliveries, NotificationSource};
 use gateway_ctl::services::dns::DnsService;
 use gateway_ctl::services::extfilter;
+use gateway_ctl::services::federation::Federation;
 use gateway_ctl::services::flow_export::FlowExports;
 use gateway_ctl::services::mqtt_states::MqttStates;
 use gateway_ctl::services::storage;
@@ -68,6 +69,8 @@ pub struct Open {
     pub mqtt_states: Arc<MqttStates>,
     /// Flow records for collectors.
     pub flow_exports: Arc<FlowExports>,
+    /// Synchronisation with other gateways.
+    pub federation: Arc<Federation>,
     /// Conditions that services report.
     pub active_alerts: ActiveAlerts,
     /// Alerts that the rules make of them.
@@ -128,6 +131,14 @@ impl Open {
         );
         let flow_exports =
             FlowExports::new(store.clone(), worlds.clone(), &handles, &tls.factory, endpoint_names.clone());
+        let federation = Federation::new(
+            store.clone(),
+            worlds.clone(),
+            enforcement.clone(),
+            active_alerts.clone(),
+            &tls.factory,
+            endpoint_names.clone(),
+        );
         services.start_all([backup.health(), storage::report(&store)]);
         Ok(Open {
             enforcement,
@@ -138,6 +149,7 @@ impl Open {
             deliveries,
             mqtt_states,
             flow_exports,
+            federation,
             bridge_tests: Arc::default(),
             extfilter: extfilter::Service::new(
                 store.clone(),

@@ -37,6 +37,7 @@ pub(crate) fn list(api: &Arc<Api>, tls: Arc<Tls>, hangup: Signal) -> Vec<Service
         deliveries,
         mqtt_states,
         flow_exports,
+        federation,
         handles,
         ..
     } = open;
@@ -51,6 +52,7 @@ pub(crate) fn list(api: &Arc<Api>, tls: Arc<Tls>, hangup: Signal) -> Vec<Service
         deliveries.service(),
         mqtt_states.service(),
         flow_exports.service(metrics_page(api)),
+        federation.service(),
         Service::new("external_filter", extfilter, |filter| filter.follow())
             .releases(move || async move { filter.release().await }),
         Service::new(

@@ -11,6 +11,7 @@ mod dhcp4;
 mod dhcp6;
 mod dhcp_report;
 mod dns;
+mod federation;
 mod flow_record;
 mod inputs;
 mod json;
@@ -44,6 +45,7 @@ pub use dhcp_report::dhcp_report;
 pub use dhcp4::dhcp4;
 pub use dhcp6::dhcp6;
 pub use dns::dns;
+pub use federation::federation;
 pub use flow_record::flow_record;
 pub use json::json;
 pub use mesh::mesh;
@@ -82,6 +84,7 @@ pub const TARGETS: [Target; 22] = [
     Target { name: "yaml", run: yaml, words: mutation::YAML },
     Target { name: "json", run: json, words: mutation::JSON },
     Target { name: "flow_record", run: flow_record, words: mutation::FLOW_RECORD },
+    Target { name: "federation", run: federation, words: mutation::FEDERATION },
     Target { name: "dns", run: dns, words: mutation::DNS },
     Target { name: "lists", run: lists, words: mutation::LISTS },
     Target { name: "zone", run: zone, words: mutation::ZONE },

@@ -21,6 +21,7 @@ pub mod fuzz;
 pub mod http;
 pub mod mail_server;
 pub mod mesh;
+pub mod mmdb;
 pub mod name_server;
 pub mod netns;
 mod network_permit;

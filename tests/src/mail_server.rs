@@ -59,6 +59,14 @@ struct Shared {
 impl MailServer {
     /// Starts on a free port of loopback.
     pub fn start(encryption: Encryption, certificate: &ServerCertificate) -> Result<Self> {
+        Self::start_at(TcpListener::bind("127.0.0.1:0").context("a port")?, encryption, certificate)
+    }
+
+    pub fn start_at(
+        listener: TcpListener,
+        encryption: Encryption,
+        certificate: &ServerCertificate,
+    ) -> Result<Self> {
         let key = PrivateKeyDer::from_pem_slice(&fs::read(certificate.key_file())?).context("a key")?;
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let config = ServerConfig::builder_with_provider(provider)
@@ -67,7 +75,6 @@ impl MailServer {
             .with_no_client_auth()
             .with_single_cert(vec![certificate.der.clone()], key)
             .context("TLS")?;
-        let listener = TcpListener::bind("127.0.0.1:0").context("a port")?;
         let address = listener.local_addr().context("address")?;
         listener.set_nonblocking(true).context("listener")?;
         let shared = Arc::new(Shared {

@@ -198,6 +198,17 @@ impl UdpFlow {
     }
 }
 
+/// Sends one datagram from each of these ports of a host. Each pair of ports is a flow.
+pub fn scatter(host: &Host, flows: impl Iterator<Item = (u16, SocketAddr)> + Send) -> io::Result<()> {
+    host.namespace.within(|| {
+        for (port, to) in flows {
+            let from = SocketAddr::new(any(to.is_ipv6()).ip(), port);
+            UdpSocket::bind(from)?.send_to(MARK, to)?;
+        }
+        Ok(())
+    })
+}
+
 /// Sends one datagram and waits for an ICMP error. Returns the delay of the error.
 pub fn rejection(host: &Host, to: SocketAddr, timeout: Duration) -> io::Result<Duration> {
     let started = Instant::now();

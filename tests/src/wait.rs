@@ -7,7 +7,10 @@ use anyhow::{Result, bail};
 
 use crate::processor_load::Sample;
 
-const PAUSE: Duration = Duration::from_millis(10);
+/// Pause after a probe at least and at most: a twentieth of the time waited so far. What takes long is asked less often, since
+/// the questions take processor time of the other tests.
+const LEAST_PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 
 /// Factor by which deadlines stretch while other suites keep the processors busy: `cargo xtask test` sets it.
 pub const DEADLINE_FACTOR: &str = "GATEWAY_TEST_DEADLINE_FACTOR";
@@ -60,7 +63,7 @@ fn wait_stretching<T>(
         if waited >= deadline && (waited >= deadline.mul_f64(factor) || !is_busy()) {
             bail!("waited {:.1} s in vain for: {what}", waited.as_secs_f64());
         }
-        std::thread::sleep(PAUSE);
+        std::thread::sleep((waited / 20).clamp(LEAST_PAUSE, LONGEST_PAUSE));
     }
 }
 

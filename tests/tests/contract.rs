@@ -7,6 +7,7 @@ mod backup;
 mod client;
 mod collections_dns;
 mod collections_routing;
+mod countries;
 mod discard;
 mod envelope;
 mod export;

@@ -2,6 +2,7 @@
 //!
 //! Every test has its own network and daemon. Needs root, and `gatewayd` beside the test program or in `GATEWAYD_BIN`.
 
+mod alert_causes;
 mod alert_delivery;
 mod alerts;
 mod alerts_of_gateway;
@@ -33,7 +34,9 @@ mod fail_matrix_proxies;
 mod fail_policies;
 mod fast_path;
 mod fast_path_xdp;
+mod federation;
 mod filtering;
+mod flow_check;
 mod flow_export;
 mod flows;
 mod foreign_routers;
@@ -57,9 +60,11 @@ mod prefix_delegation;
 mod privacy_blocks;
 mod proxies;
 mod quic_names;
+mod receiver_egress;
 mod rejections;
 mod resolvers;
 mod restart;
+mod returned_exit;
 mod routing;
 mod same_address;
 mod sources;
@@ -75,6 +80,7 @@ mod wipe;
 mod zones;
 
 use std::net::IpAddr;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use gateway_tests::services::HTTP;
@@ -90,6 +96,9 @@ const FAMILIES: [bool; 2] = [false, true];
 const BLOCKED: Duration = Duration::from_millis(700);
 /// Timeout for the daemon to apply a change or to detect an event.
 const SOON: Duration = Duration::from_secs(15);
+/// Number of changes of a policy under load (`GATEWAY_SWAPS`).
+static SWAPS: LazyLock<usize> =
+    LazyLock::new(|| std::env::var("GATEWAY_SWAPS").map_or(250, |text| text.parse().expect("a number")));
 
 fn assert_seen_as(host: &Host, expected: impl Fn(bool) -> IpAddr) {
     for ipv6 in FAMILIES {

@@ -96,6 +96,11 @@ fn no_captured_packet_breaks_its_summary() {
 }
 
 #[test]
+fn no_message_of_a_gateway_changes_what_was_not_asked_for() {
+    replay("federation", 20_000);
+}
+
+#[test]
 fn no_stun_message_is_misread() {
     replay("stun", 30_000);
 }

@@ -161,6 +161,11 @@ fn packets_of_a_device_are_captured_with_their_decision() -> Result<()> {
 }
 
 #[test]
+fn anomalies_show_what_they_rest_on_and_collectors_their_state() -> Result<()> {
+    run("anomalies", Start::LivedIn)
+}
+
+#[test]
 fn of_many_devices_pages_draw_only_what_is_in_view() -> Result<()> {
     let _alone = PROCESSORS.write().unwrap_or_else(PoisonError::into_inner);
     walk("many", Start::LivedIn)

@@ -22,6 +22,7 @@ use server::Server;
 const ELSEWHERE: &[(&str, &str)] = &[
     ("GET /flows/stream", "goes on for ever: e2e flows"),
     ("GET /events", "goes on for ever: contract views::events_tell_of_each_commit"),
+    ("POST /nodes/exchange", "would send to whatever URL was made up: e2e federation"),
     ("POST /alerts/email/test", "would send to whatever server was made up: the suite deliveries"),
     ("POST /alerts/mqtt/test", "would publish at whatever broker was made up: the suite deliveries"),
     ("POST /alerts/webhook/test", "would send to whatever URL was made up: the suite deliveries"),
@@ -40,6 +41,8 @@ const REFUSED: &[(&str, &str)] = &[
         "POST /dns/extfilter/enable",
         "a filter that is set would be asked by whatever address was made up: contract extfilter",
     ),
+    ("POST /federation/exchange", "another gateway signs it: e2e federation"),
+    ("POST /federation/pull", "another gateway signs it: e2e federation"),
     ("POST /auth/setup", "there are accounts already: authz accounts"),
     ("GET /diagnostics/bundle/{id}", "the id of a bundle is not among the examples: contract support_bundle"),
     ("GET /diagnostics/bundle/{id}/archive", "as above"),

@@ -54,6 +54,11 @@ pub(crate) fn promtool() -> PathBuf {
     target().join("tools/promtool")
 }
 
+/// Returns the database of countries, for the tests.
+pub(crate) fn country_database() -> PathBuf {
+    target().join("tools/countries.mmdb")
+}
+
 /// Returns the newest wireguard-go, for the benches.
 pub(crate) fn wireguard_go() -> PathBuf {
     target().join("tools/wireguard-go")

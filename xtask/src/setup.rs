@@ -5,6 +5,7 @@
 
 mod cargo_tool;
 pub(crate) mod compiler;
+mod countries;
 mod node;
 mod packages;
 mod promtool;
@@ -33,6 +34,7 @@ pub(crate) fn ensure(need: Need) -> Result<()> {
     if need == Need::Test {
         schemathesis::ensure()?;
         promtool::ensure()?;
+        countries::ensure()?;
     }
     Ok(())
 }

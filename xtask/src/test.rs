@@ -39,12 +39,13 @@ pub(crate) struct Options {
     long: bool,
 }
 
-/// Seconds of the random suites, and kills of the DHCP server, with `--long`. A variable that is already set takes precedence.
-const LONG: [(&str, &str); 4] = [
+/// Seconds of the random suites, kills of the DHCP server, and swaps of plans under load, with `--long`. A variable that is already set takes precedence.
+const LONG: [(&str, &str); 5] = [
     ("GATEWAY_SOAK_SECONDS", "600"),
     ("GATEWAY_DNS_STRESS_SECONDS", "600"),
     ("GATEWAY_ATTACK_SECONDS", "3600"),
     ("GATEWAY_DHCP_KILLS", "200"),
+    ("GATEWAY_SWAPS", "1000"),
 ];
 
 /// Variable of the tests, and its value while suites run at the same time: deadlines that pass on busy processors stretch

@@ -1,10 +1,15 @@
-//! Federation peers of this gateway, and their roles. This version does not implement the synchronisation.
+//! Federation: peers of this gateway, their roles, the exchange of keys, and the synchronisation.
 
-use gateway_model::capability::Capability;
+mod exchange;
+mod observed;
+mod sync;
+mod views;
+
 use gateway_model::kinds::{FederationRole, Node};
 
 use crate::table::Method::{Delete, Get, Post, Put};
-use crate::table::{Collection, Ops, Table};
+use crate::table::{Collection, Live, Ops, Table};
+use observed::observe;
 
 pub(super) fn rows(t: &mut Table) {
     t.collection::<Node>(Collection {
@@ -12,7 +17,7 @@ pub(super) fn rows(t: &mut Table) {
         item: "/nodes/{id}",
         actions: ["create_node", "replace_node", "delete_node"],
         ops: Ops::ALL,
-        live: None,
+        live: Some(Live::within(observe)),
     });
     t.collection::<FederationRole>(Collection {
         path: "/federation-roles",
@@ -26,17 +31,7 @@ pub(super) fn rows(t: &mut Table) {
     t.alias(Get, "/gateway-nodes/{id}", "/nodes/{id}", "get_gateway_node");
     t.alias(Put, "/gateway-nodes/{id}", "/nodes/{id}", "replace_gateway_node");
     t.alias(Delete, "/gateway-nodes/{id}", "/nodes/{id}", "delete_gateway_node");
-    t.unsupported(
-        Capability::Federation,
-        &[
-            (Get, "/federation/status"),
-            (Get, "/federation/peers"),
-            (Get, "/federation/manifest"),
-            (Get, "/federation/inventory"),
-            (Get, "/federation/recent-events"),
-            (Post, "/federation/sync"),
-            (Post, "/nodes/exchange"),
-            (Post, "/nodes/{id}/approve"),
-        ],
-    );
+    exchange::rows(t);
+    sync::rows(t);
+    views::rows(t);
 }

@@ -1,6 +1,7 @@
 //! `GET /flows` and what is computed of the flow log.
 
 use gateway_core::flow_log::TopKey;
+use gateway_ctl::services::countries::CountryDatabase;
 use gateway_ctl::services::flow_log::{FlowLog, FlowPageStart, PageStart, SearchEnd};
 use gateway_model::{Warning, text_enum};
 use schemars::JsonSchema;
@@ -49,7 +50,7 @@ pub(super) fn rows(t: &mut Table) {
         .header("X-Next-Before", "Value of before with which the list goes on, if there may be more.")
         .access(Access::Private);
     t.view("/flows/top", "list_top_flows", list_top)
-        .summary("Totals of flows by device, domain, policy or egress, the largest first")
+        .summary("Totals of flows by device, domain, policy, egress or country, the largest first")
         .doc("Flows count that ended in the time, or go on. A search that would read very many records ends early, with a warning.")
         .query::<FlowSelection>()
         .query::<TopQuery>()
@@ -124,6 +125,7 @@ async fn list(cx: Cx, request: Req<()>) -> Result<WithHeaders<Vec<FlowEntry>>, A
         Before::Time(time) => FlowPageStart::Ended(PageStart::Time(time)),
     });
     let (log, limit) = (open.handles.get::<FlowLog>(), limit.get());
+    let countries = open.handles.get::<CountryDatabase>();
     let active = state.map(|state| state == FlowState::Active);
     let page = blocking(move || log.read(&filter, active, before, limit)).await?;
     let is_full = page.rows.len() >= limit;
@@ -131,7 +133,7 @@ async fn list(cx: Cx, request: Req<()>) -> Result<WithHeaders<Vec<FlowEntry>>, A
         Some(id) => id.to_string(),
         None => row.record.flow_id.to_string(),
     });
-    let rows = page.rows.into_iter().map(|row| FlowEntry::of(row, &stored)).collect();
+    let rows = page.rows.into_iter().map(|row| FlowEntry::of(row, &stored, &countries)).collect();
     let mut answer = WithHeaders::new(rows);
     if let Some(SearchEnd { id, time }) = page.ended_at {
         answer.headers.push((NEXT_BEFORE, id.to_string()));
@@ -149,12 +151,17 @@ async fn list_top(cx: Cx, request: Req<()>) -> Result<WithHeaders<Vec<FlowTotal>
     let open = cx.open()?;
     let stored = open.store.current();
     let (log, limit) = (open.handles.get::<FlowLog>(), limit.get());
+    let countries = open.handles.get::<CountryDatabase>();
+    let is_unknown = by == TopKey::Country && !countries.is_open();
     let _permit = cx.api.heavy.admit().await?;
-    let (rows, others, ended_at) = blocking(move || log.top(&filter, by, limit)).await?;
+    let (rows, others, ended_at) = blocking(move || log.top(&filter, by, limit, &countries)).await?;
     let rows = rows.into_iter().map(|row| FlowTotal::of(row, by, &stored)).collect();
     let mut answer = WithHeaders::new(rows);
     if let Some(SearchEnd { time, .. }) = ended_at {
         end_early(&mut answer, time, "; ask for a shorter time");
+    }
+    if is_unknown {
+        answer.warnings.push(Warning::new("by", "no country is known: countries.database names no database"));
     }
     if others > 0 {
         let message = format!("{others} records have further values and are in no total");

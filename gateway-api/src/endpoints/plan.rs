@@ -165,7 +165,7 @@ fn carrying_out(order: Order) -> impl FnOnce(&mut State) -> Result<Outcome, Edit
 
 fn order(input: &PlanInput) -> Order {
     let PlanInput { dry_run: _, mode, resources, confirm_timeout_sec: _, force } = input.clone();
-    Order { mode, resources, force, redacted: false, freeze: true, pending: Vec::new() }
+    Order { mode, resources, force, redacted: false, freeze: true, pending: Vec::new(), origin: None }
 }
 
 /// Checks that the caller may edit each kind of object in the plan through its collection.

@@ -5,6 +5,7 @@ use gateway_core::network_tests;
 use gateway_core::render;
 use gateway_ctl::os::required_programs::{self, Unit};
 use gateway_ctl::reconcile::Status;
+use gateway_ctl::services::flow_check::{FlowCheck, FlowCheckReport};
 use gateway_ctl::world::World;
 use gateway_model::kinds::tunnel::TunnelType;
 use schemars::JsonSchema;
@@ -147,6 +148,7 @@ async fn verify(cx: Cx, _: Req<()>) -> Result<Verification, ApiError> {
     let open = cx.open()?;
     let (reader, world) = (open.enforcement.dataplane(), open.world());
     let (enforced, runs) = (world.attached.is_some(), subsystems(&world.status));
+    let checked = open.handles.get::<FlowCheck>().report();
     blocking(move || {
         let generation = reader.generation().map_err(|error| ApiError::internal(&error))?;
         let fresh = compile(&world.input());
@@ -154,6 +156,7 @@ async fn verify(cx: Cx, _: Req<()>) -> Result<Verification, ApiError> {
         let hash = enforced.then(|| render::render(world.compiled(), generation).hash);
         let mut checks = vec![live(enforced, generation), same(hash.as_deref(), &expected_hash), runs];
         checks.push(gates(&world));
+        checks.push(flows(&checked));
         let ok = enforced && checks.iter().all(|check| check.ok != Some(false));
         Ok(Verification { ok, hash, expected_hash, generation, checks })
     })
@@ -193,6 +196,28 @@ fn subsystems(status: &Status) -> Check {
         names => format!("These differ from the plan: {}; /observer shows the reasons.", names.join(", ")),
     };
     Check { name: "kernel", ok: Some(failed.is_empty()), detail }
+}
+
+/// Returns the result of the samples of the flow log.
+fn flows(report: &FlowCheckReport) -> Check {
+    let FlowCheckReport { agreed, unknown, differing, last_unknown, differences, .. } = report;
+    let ok = (agreed + differing > 0).then_some(*differing == 0);
+    let mut detail = match differences.back() {
+        None if ok.is_none() => "No recent flow was decided again.".to_owned(),
+        None => format!(
+            "{agreed} paths of recent flows were decided again by their plans, with the same results."
+        ),
+        Some(last) => format!(
+            "{differing} paths of recent flows differ from the decisions of their plans, {agreed} agree. The last one is of the flow {}: {}.",
+            last.flow_id, last.difference
+        ),
+    };
+    if let Some(reason) = last_unknown {
+        detail.push_str(&format!(
+            " {unknown} cannot be decided again; of the last one, the reason is: {reason}."
+        ));
+    }
+    Check { name: "flows", ok, detail }
 }
 
 /// Runs the gating tests against the applied policies.

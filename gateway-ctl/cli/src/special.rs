@@ -18,7 +18,9 @@ pub(crate) fn run(special: Special, arguments: &ArgMatches) -> Result<Answer, Fa
         Special::Version => version(&Client::from_environment()?),
         Special::Verify => verify(&Client::from_environment()?),
         Special::Evaluate => {
-            evaluate(&Client::from_environment()?, value(arguments, "device").unwrap_or_default())
+            let client = Client::from_environment()?;
+            let body = evaluated(&client, value(arguments, "device"), value(arguments, "flow"))?;
+            evaluate(&client, &body)
         }
         Special::Block => block(&Client::from_environment()?, &values(arguments, "domain")),
         Special::Unblock => unblock(&Client::from_environment()?, &values(arguments, "domain")),
@@ -166,18 +168,29 @@ fn plan_is_installed(own: &Value) -> (bool, String) {
     (own["ok"] == true, detail)
 }
 
-fn evaluate(client: &Client, device: &str) -> Result<Answer, Failure> {
-    let body = if let Ok(mac) = device.parse::<MacAddr>() {
-        json!({"mac": mac.to_string()})
-    } else if device.parse::<Id>().is_ok() {
-        json!({"device_id": device})
-    } else {
-        let devices = client.get("/devices")?.data;
-        let Some(found) = find(list(&devices), device)? else {
-            return Err(absent(client, Method::Post, "/policy/evaluate", "device", device));
-        };
-        json!({"device_id": found["id"]})
+/// Returns the request for a device or a flow.
+fn evaluated(client: &Client, device: Option<&str>, flow: Option<&str>) -> Result<Value, Failure> {
+    let device = match (device, flow) {
+        (None, Some(flow)) => return Ok(json!({"flow_id": flow})),
+        (Some(device), None) => device,
+        (Some(_), Some(_)) | (None, None) => {
+            return Err(Failure::usage("Give a device, or a flow by --flow."));
+        }
     };
+    if let Ok(mac) = device.parse::<MacAddr>() {
+        return Ok(json!({"mac": mac.to_string()}));
+    }
+    if device.parse::<Id>().is_ok() {
+        return Ok(json!({"device_id": device}));
+    }
+    let devices = client.get("/devices")?.data;
+    match find(list(&devices), device)? {
+        Some(found) => Ok(json!({"device_id": found["id"]})),
+        None => Err(absent(client, Method::Post, "/policy/evaluate", "device", device)),
+    }
+}
+
+fn evaluate(client: &Client, body: &Value) -> Result<Answer, Failure> {
     let mut answer = client.call(Method::Post, "/policy/evaluate", Some(&body.to_string()))?;
     if let Some(fields) = answer.data.as_object_mut()
         && let Some(sentence) = fields.remove("sentence")

@@ -6,10 +6,12 @@
 //! Decision 0202 says why.
 
 mod baseline;
+mod destinations;
 mod engine;
 mod finding;
 mod flows;
 mod names;
+mod observation_source;
 mod profile;
 mod queries;
 mod report;
@@ -19,9 +21,11 @@ pub use baseline::{Baseline, BaselineBasis, HOURS, Samples};
 pub use engine::{AnomalyEngine, AnomalySettings, Clock, Stored};
 pub use finding::{Anomaly, AnomalyFilter, AnomalyWindow};
 pub use flows::FlowSeen;
+pub use observation_source::ObservationSource;
 pub use profile::Profile;
 pub use queries::QuerySeen;
-pub use report::{AnomalyKindState, AnomalyStats, ObservationSource};
+pub use report::{AnomalyKindState, AnomalyStats, Missed};
+pub use sets::MAX_FLOWS;
 
 #[cfg(test)]
 mod tests;

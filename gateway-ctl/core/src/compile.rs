@@ -23,6 +23,7 @@ mod lan_sources;
 mod leg;
 mod legs;
 mod locals;
+mod named_egress;
 mod nft;
 mod openvpn;
 mod own_interfaces;
@@ -41,13 +42,14 @@ mod underlays;
 mod well_known;
 mod wireguard;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gateway_common::wire::{PlanValue, block_flags, device_flags, plan_flags};
 use gateway_model::settings::groups::{PrivacyBlocks, PrivacyMode};
+use ipnet::IpNet;
 use jiff::Timestamp;
 
-use crate::indexes::LegId;
+use crate::indexes::{LegId, Rank};
 use crate::plan::Dataplane;
 use policies::Ranks;
 
@@ -116,8 +118,11 @@ fn lower_paths(input: &Input<'_>, compiled: &mut Compiled) {
 }
 
 fn header(input: &Input<'_>, ranks: &Ranks) -> PlanValue {
-    let mut header =
-        PlanValue { all: ranks.all, sample_every: input.network.sample_every, ..PlanValue::default() };
+    let mut header = PlanValue {
+        all: Rank::raw(ranks.all),
+        sample_every: input.network.sample_every,
+        ..PlanValue::default()
+    };
     if !ranks.domains.is_empty() {
         header.flags |= plan_flags::DOMAINS;
     }
@@ -140,24 +145,26 @@ fn header(input: &Input<'_>, ranks: &Ranks) -> PlanValue {
 
 /// Sets the rank of each key: the kernel finds one prefix, so a longer one has the rank of all around it.
 fn sources_and_destinations(ranks: Ranks, dataplane: &mut Dataplane) {
+    let inherited = |prefixes: &BTreeMap<IpNet, Rank>| {
+        let inherited = prefixes::inherit(prefixes).into_iter();
+        inherited.map(|(net, rank)| (net, rank.get())).collect::<Vec<_>>()
+    };
     dataplane.domains = ranks.domains;
     dataplane.interfaces = ranks.interfaces;
-    dataplane.vlans = ranks.vlans;
-    dataplane.sources = prefixes::inherit(&ranks.sources);
-    dataplane.destinations = prefixes::inherit(&ranks.destinations);
+    dataplane.vlans = ranks.vlans.into_iter().map(|(id, rank)| (id, rank.get())).collect();
+    dataplane.sources = inherited(&ranks.sources).into_iter().collect();
+    dataplane.destinations = inherited(&ranks.destinations).into_iter().collect();
     for (port, prefixes) in &ranks.destination_ports {
-        let inherited = prefixes::inherit(prefixes);
-        dataplane.destination_ports.extend(inherited.into_iter().map(|(net, rank)| ((*port, net), rank)));
+        let of_port = inherited(prefixes).into_iter().map(|(net, rank)| ((*port, net), rank));
+        dataplane.destination_ports.extend(of_port);
     }
     for list in ranks.lists.values() {
-        let inherited = prefixes::inherit(&list.destinations);
         let number = list.number;
-        dataplane.list_destinations.extend(inherited.into_iter().map(|(net, rank)| ((number, net), rank)));
+        let of_list = inherited(&list.destinations).into_iter().map(|(net, rank)| ((number, net), rank));
+        dataplane.list_destinations.extend(of_list);
         for (port, prefixes) in &list.ports {
-            let inherited = prefixes::inherit(prefixes);
-            dataplane
-                .list_ports
-                .extend(inherited.into_iter().map(|(net, rank)| ((number, *port, net), rank)));
+            let of_port = inherited(prefixes).into_iter().map(|(net, rank)| ((number, *port, net), rank));
+            dataplane.list_ports.extend(of_port);
         }
     }
 }
@@ -166,7 +173,7 @@ fn sources_and_destinations(ranks: Ranks, dataplane: &mut Dataplane) {
 fn needed_legs(input: &Input<'_>, compiled: &Compiled, legs: &[Leg]) -> BTreeSet<LegId> {
     let mut needed = compiled.legs_in_use();
     needed.extend(legs.iter().filter_map(|leg| leg.underlay.leg()));
-    needed.extend(leg::of_forwarders(input.state, legs.iter()));
+    needed.extend(named_egress::legs(input.state, legs.iter()));
     // Replies of this host to traffic from an uplink leave by that uplink.
     needed.extend(legs.iter().filter(|leg| leg.is_uplink()).map(|leg| leg.number));
     needed

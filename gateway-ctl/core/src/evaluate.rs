@@ -9,6 +9,7 @@ pub mod live_flow;
 pub mod matching;
 mod outcome;
 pub mod past;
+pub mod recorded_flow;
 mod request;
 pub mod route;
 mod subject;
@@ -25,8 +26,9 @@ use crate::compile::{Compiled, CompiledPolicy, Input};
 use crate::fqdn_cache::Key;
 pub use captured_packet::{CapturedDecision, decide_captured};
 pub use evaluation::{
-    ActiveException, Decision, EffectiveSettings, EvaluatedDevice, Evaluation, Families, FamilyVerdict,
-    FastPathView, HopView, KernelView, MatchedPolicy, PlanInForce, PolicyRef,
+    ActiveException, ComparisonResult, Decision, EffectiveSettings, EvaluatedDevice, EvaluatedFlow,
+    Evaluation, Families, FamilyVerdict, FastPathView, FlowComparison, HopView, KernelView, MatchedPolicy,
+    PlanInForce, PolicyRef,
 };
 pub(crate) use explanation::{hop_words, hops_down_in_words, leg_name, legs_of, reason as blocking_reason};
 use matching::Considered;
@@ -98,6 +100,7 @@ pub fn evaluate(input: &Input<'_>, compiled: &Compiled, request: &Request) -> Re
         },
         pending_changes: pending,
         as_of: None,
+        flow: None,
         trace,
     })
 }
@@ -136,7 +139,7 @@ fn consider(
     let tried = compiled.tried(input);
     let considered = matching::consider_packets(input, tried, packets, &subject.names, MOST_UNMATCHED);
     for (first, evaluated) in considered.first.iter().zip(evaluated) {
-        let won = compiled.policy(evaluated.rank).map(|policy| policy.id);
+        let won = evaluated.rank.and_then(|rank| compiled.policy(rank)).map(|policy| policy.id);
         if won.is_some() && won != *first {
             trace.push(
                 "the plan at work was compiled from other policies than these: the verdict is the plan's"

@@ -6,6 +6,7 @@
 mod active_flow;
 mod bytes;
 mod codec;
+mod columns;
 mod counted_places;
 mod filter;
 mod naming;
@@ -17,6 +18,7 @@ mod usage;
 
 pub use active_flow::{AskedNames, Surroundings};
 pub use codec::{FlowView, encode, views};
+pub use columns::{from_columns, to_columns};
 pub use counted_places::{CountedPlaces, CountedTraffic, PresentEntry, ReplacedEntry};
 pub use filter::{ClientCondition, DomainCondition, FlowFilter};
 pub use naming::FlowNames;

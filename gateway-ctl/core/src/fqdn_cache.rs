@@ -8,10 +8,11 @@
 use std::collections::{BTreeMap, HashMap};
 
 use gateway_common::maps::MAX_FQDN_IPS;
-use gateway_common::wire::{Address, ClientKey, FLOW_TICK_SHIFT, FqdnIpValue, RANK_NONE};
+use gateway_common::wire::{Address, ClientKey, FLOW_TICK_SHIFT, FqdnIpValue};
 
 use crate::dns::{Name, NameRef};
 use crate::fqdn_match::Domains;
+use crate::indexes::Rank;
 use crate::plan::{Dataplane, DomainRule};
 
 /// Clients keep answers longer than they may: browsers do for a minute.
@@ -36,7 +37,7 @@ pub struct FqdnCache {
     rules: Vec<DomainRule>,
     domains: Domains,
     /// Ranks of the policies with domains, by the number of the policy.
-    ranks: HashMap<u32, u32>,
+    ranks: HashMap<u32, Rank>,
     entries: HashMap<Key, Vec<FqdnEntry>>,
     /// Evicted keys that the dataplane must remove.
     forgotten: Vec<Key>,
@@ -65,10 +66,10 @@ impl FqdnCache {
     pub fn restore(
         &mut self,
         entries: impl IntoIterator<Item = (Key, FqdnIpValue)>,
-        policy: impl Fn(u32) -> Option<u32>,
+        policy: impl Fn(Rank) -> Option<u32>,
     ) {
         for (key, value) in entries {
-            if let Some(policy) = policy(value.rank) {
+            if let Some(policy) = Rank::of_wire(value.rank).and_then(&policy) {
                 self.entries
                     .entry(key)
                     .or_default()
@@ -89,7 +90,7 @@ impl FqdnCache {
             self.domains = Domains::new(&plan.domains);
         }
         let ranks = self.rules.iter().map(|rule| rule.rank);
-        let action = |rank: u32| plan.actions.get(usize::try_from(rank).ok()?);
+        let action = |rank: Rank| plan.actions.get(rank.index());
         self.ranks = ranks.filter_map(|rank| Some((action(rank)?.policy, rank))).collect();
         if self.rules.is_empty() {
             return BTreeMap::new();
@@ -172,17 +173,15 @@ impl FqdnCache {
         let device = key.0.device();
         let entries = self.entries.get(key)?;
         let held = entries.iter().any(|entries| entries.until >= now);
-        let ranked = entries.iter().filter(|entries| !held || entries.until >= now).map(|entries| {
+        let ranked = entries.iter().filter(|entries| !held || entries.until >= now).filter_map(|entries| {
             let rank = match &entries.by {
                 FqdnKey::Name(name) => self.domains.rank(name.as_ref(), device),
-                FqdnKey::Policy(number) => self.ranks.get(number).copied().unwrap_or(RANK_NONE),
+                FqdnKey::Policy(number) => self.ranks.get(number).copied(),
             };
-            (rank, entries.until)
+            Some((rank?, entries.until))
         });
-        let best = ranked
-            .filter(|(rank, _)| *rank != RANK_NONE)
-            .min_by_key(|(rank, until)| (*rank, u32::MAX - until));
-        best.map(|(rank, until)| FqdnIpValue { rank, until })
+        let best = ranked.min_by_key(|(rank, until)| (*rank, u32::MAX - until));
+        best.map(|(rank, until)| FqdnIpValue { rank: rank.get(), until })
     }
 
     /// Evicts expired entries, the oldest first.
@@ -222,7 +221,7 @@ mod tests {
     fn plan(domains: &[(&str, u32)]) -> Dataplane {
         let rule = |(text, rank): &(&str, u32)| DomainRule {
             pattern: DomainPattern::Suffix((*text).to_owned()),
-            rank: *rank,
+            rank: Rank::of_wire(*rank).expect("a rank"),
             device: None,
         };
         // The policy of rank 0 has the number 10, and so on.
@@ -307,7 +306,7 @@ mod tests {
     fn entries_of_an_earlier_run_follow_their_policy() {
         let mut cache = FqdnCache::default();
         let left = FqdnIpValue { rank: 3, until: 500 };
-        cache.restore([(key(1, 1), left)], |rank| Some(10 + rank));
+        cache.restore([(key(1, 1), left)], |rank| Some(10 + rank.get()));
         // The policy of number 13 has rank 3 here; it matters only while it has domains.
         assert_eq!(cache.under(&plan(&[("a.example", 3)]), 0)[&key(1, 1)], left);
         assert_eq!(cache.under(&plan(&[("a.example", 2)]), 0).len(), 0);

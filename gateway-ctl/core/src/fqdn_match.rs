@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use gateway_common::wire::RANK_NONE;
 use gateway_model::domain::DomainName;
 use gateway_model::kinds::policy_source::DomainPattern;
 use regex::Regex;
 
 use crate::dns::{Name, NameRef};
+use crate::indexes::Rank;
 use crate::plan::DomainRule;
 
 /// Domains of all policies, indexed for lookups.
@@ -19,7 +19,7 @@ pub struct Domains {
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    rank: u32,
+    rank: Rank,
     device: Option<u32>,
     matches_name: bool,
     matches_subdomains: bool,
@@ -50,12 +50,12 @@ impl Domains {
         self.by_name.is_empty() && self.by_regex.is_empty()
     }
 
-    /// Returns the rank of the first policy that matches the name for a device (0: no device), or [`RANK_NONE`].
-    pub fn rank(&self, name: NameRef<'_>, device: u32) -> u32 {
-        let mut rank = RANK_NONE;
+    /// Returns the rank of the first policy that matches the name for a device (0: no device).
+    pub fn rank(&self, name: NameRef<'_>, device: u32) -> Option<Rank> {
+        let mut rank: Option<Rank> = None;
         let mut take = |entry: &Entry| {
             if entry.device.is_none_or(|only| only == device) {
-                rank = rank.min(entry.rank);
+                rank = Some(rank.map_or(entry.rank, |best| best.min(entry.rank)));
             }
         };
         if !self.by_name.is_empty() {
@@ -116,17 +116,17 @@ pub fn covers(pattern: &DomainPattern, other: &DomainPattern) -> bool {
 }
 
 /// Returns the rank of the first policy that matches one of the names that a client resolved to an address.
-pub fn fqdn_rank(rules: &[DomainRule], names: &[Name], device: u32) -> u32 {
+pub fn fqdn_rank(rules: &[DomainRule], names: &[Name], device: u32) -> Option<Rank> {
     let for_it = rules.iter().filter(|rule| rule.device.is_none_or(|only| only == device));
     let matching = for_it.filter(|rule| names.iter().any(|name| matches(&rule.pattern, name.as_ref())));
-    matching.map(|rule| rule.rank).min().unwrap_or(RANK_NONE)
+    matching.map(|rule| rule.rank).min()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn rank(rules: &[(&str, u32, Option<u32>)], name: &str, device: u32) -> u32 {
+    fn rank(rules: &[(&str, u32, Option<u32>)], name: &str, device: u32) -> Option<u32> {
         let rules: Vec<DomainRule> = rules
             .iter()
             .map(|(text, rank, device)| {
@@ -136,13 +136,13 @@ mod tests {
                     ("*", rest) => DomainPattern::Below(rest.trim_start_matches('.').into()),
                     _ => DomainPattern::Suffix((*text).into()),
                 };
-                DomainRule { pattern, rank: *rank, device: *device }
+                DomainRule { pattern, rank: Rank::of_wire(*rank).expect("a rank"), device: *device }
             })
             .collect();
         let name = Name::from(&DomainName::parse(name).expect("a name"));
         let rank = Domains::new(&rules).rank(name.as_ref(), device);
         assert_eq!(rank, fqdn_rank(&rules, &[name], device));
-        rank
+        rank.map(Rank::get)
     }
 
     #[test]
@@ -154,15 +154,15 @@ mod tests {
             ("~^x[0-9]+\\.", 2, None),
         ];
         for (name, want) in [
-            ("example.com", 5),
-            ("www.example.com", 5),
-            ("myexample.com", RANK_NONE),
-            ("a.example", 4),
-            ("www.a.example", RANK_NONE),
-            ("b.example", RANK_NONE),
-            ("www.b.example", 3),
-            ("x12.example.com", 2),
-            ("x.example.org", RANK_NONE),
+            ("example.com", Some(5)),
+            ("www.example.com", Some(5)),
+            ("myexample.com", None),
+            ("a.example", Some(4)),
+            ("www.a.example", None),
+            ("b.example", None),
+            ("www.b.example", Some(3)),
+            ("x12.example.com", Some(2)),
+            ("x.example.org", None),
         ] {
             assert_eq!(rank(&rules, name, 0), want, "{name}");
         }
@@ -185,6 +185,6 @@ mod tests {
     #[test]
     fn a_rule_for_one_device_is_for_no_other() {
         let rules = [("example.com", 0, Some(7)), ("example.com", 1, None)];
-        assert_eq!((rank(&rules, "example.com", 7), rank(&rules, "example.com", 8)), (0, 1));
+        assert_eq!((rank(&rules, "example.com", 7), rank(&rules, "example.com", 8)), (Some(0), Some(1)));
     }
 }

@@ -4,13 +4,13 @@ use std::net::{IpAddr, SocketAddr};
 
 use gateway_common::classify::DNS_PORT;
 use gateway_common::verdict::{Action, Reason};
-use gateway_common::wire::{ChoiceKind, RANK_NONE};
+use gateway_common::wire::ChoiceKind;
 use gateway_model::id::MacAddr;
 use gateway_model::kinds::Proxy;
 
 use crate::compile::{Compiled, Input, by_leg, named_leg, proxy_address, proxy_login};
 use crate::evaluate::{Entry, Protocol, decide_on_behalf, hop_words, legs_of, packet, public_address};
-use crate::indexes::{LegId, ProxyIndex};
+use crate::indexes::{LegId, ProxyIndex, Rank};
 use crate::plan::ProxyLogin;
 
 mod blocked;
@@ -50,11 +50,11 @@ pub fn of_client(
     compiled: &Compiled,
     client: &Client,
     resolver: IpAddr,
-) -> (HostEgress, u32) {
+) -> (HostEgress, Option<Rank>) {
     let Client { mac, address, .. } = *client;
     let Some(entry) = entry(input, client) else {
         let why = format!("the network of {address} is not known");
-        return (HostEgress::Blocked(why), RANK_NONE);
+        return (HostEgress::Blocked(why), None);
     };
     let evaluated = |(from, to): (IpAddr, IpAddr)| {
         // By TCP, which every egress takes that takes any traffic.
@@ -72,9 +72,10 @@ pub fn of_client(
     }
     let verdict = packets.into_iter().map(evaluated).min_by_key(|verdict| verdict.rank);
     let verdict = verdict.expect("there is a packet at least");
+    let rank = Rank::of_wire(verdict.rank);
     let out = match (verdict.action, verdict.reason) {
         (Action::Mark, Reason::PolicyEgress | Reason::PolicyProxy) => {
-            of_policy(compiled, verdict.rank, resolver.is_ipv6())
+            of_policy(compiled, rank, resolver.is_ipv6())
         }
         (
             Action::Mark,
@@ -87,9 +88,9 @@ pub fn of_client(
         (_, Reason::TrustInternetDenied | Reason::NoPolicyReject) => {
             HostEgress::Blocked("the device may not reach the internet".to_owned())
         }
-        _ => of_policy(compiled, verdict.rank, resolver.is_ipv6()),
+        _ => of_policy(compiled, rank, resolver.is_ipv6()),
     };
-    (out, verdict.rank)
+    (out, rank)
 }
 
 /// Returns the ingress LAN interface of a client: the observed one, else that of its address. `None` if it is
@@ -112,8 +113,8 @@ fn entry(input: &Input<'_>, client: &Client) -> Option<Entry> {
 }
 
 /// Returns the egress of a policy's traffic.
-pub fn of_policy(compiled: &Compiled, rank: u32, ipv6: bool) -> HostEgress {
-    let Some(policy) = compiled.policy(rank) else {
+pub fn of_policy(compiled: &Compiled, rank: Option<Rank>, ipv6: bool) -> HostEgress {
+    let Some(policy) = rank.and_then(|rank| compiled.policy(rank)) else {
         return HostEgress::Blocked("no policy lets the query out".to_owned());
     };
     let choice = if ipv6 { &policy.v6 } else { &policy.v4 };

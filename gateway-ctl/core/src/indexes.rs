@@ -6,7 +6,7 @@ use std::fmt;
 use std::num::NonZeroU8;
 
 use gateway_common::leg_selection::FIRST_TUNNEL;
-use gateway_common::wire::{Choice, Mark};
+use gateway_common::wire::{Choice, Mark, RANK_NONE};
 use serde::{Deserialize, Serialize};
 
 /// Number of a leg: an uplink below [`FIRST_TUNNEL`], else a tunnel.
@@ -23,6 +23,39 @@ pub struct ProxyIndex(NonZeroU8);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PolicyIndex(pub u32);
+
+/// Place of a policy in force in the order of trial: the first one that matches decides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Rank(u32);
+
+impl Rank {
+    /// Returns the rank of a number in a wire layout, where [`RANK_NONE`] stands for none.
+    pub const fn of_wire(number: u32) -> Option<Rank> {
+        match number {
+            RANK_NONE => None,
+            number => Some(Rank(number)),
+        }
+    }
+
+    /// Returns all ranks in their order.
+    pub fn all() -> impl Iterator<Item = Rank> {
+        (0..RANK_NONE).map(Rank)
+    }
+
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+
+    /// Returns the number in a wire layout.
+    pub fn raw(rank: Option<Rank>) -> u32 {
+        rank.map_or(RANK_NONE, Rank::get)
+    }
+
+    /// Returns the place in a list of all policies in force.
+    pub fn index(self) -> usize {
+        usize::try_from(self.0).unwrap_or(usize::MAX)
+    }
+}
 
 impl LegId {
     /// The first uplink.
@@ -81,6 +114,12 @@ impl ProxyIndex {
 }
 
 impl fmt::Display for LegId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for Rank {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }

@@ -218,7 +218,7 @@ fn rows_of<'a>(input: &'a Input<'a>, worlds: &'a Scenarios) -> Grid<'a> {
 
 /// Index of a policy in the list of its plan.
 fn rank_of(policy: &CompiledPolicy) -> usize {
-    usize::try_from(policy.rank).unwrap_or(usize::MAX)
+    policy.rank.index()
 }
 
 impl LeakMatrix {

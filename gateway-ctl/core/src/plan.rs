@@ -15,7 +15,7 @@ use ipnet::{IpNet, Ipv6Net};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::indexes::{LegId, ProxyIndex};
+use crate::indexes::{LegId, ProxyIndex, Rank};
 use crate::shared::Shared;
 use crate::wan_access::WanAccess;
 use crate::xdp::XdpModes;
@@ -111,7 +111,7 @@ pub struct Dataplane {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DomainRule {
     pub pattern: DomainPattern,
-    pub rank: u32,
+    pub rank: Rank,
     /// Number of the only device it is for.
     pub device: Option<u32>,
 }

@@ -8,7 +8,7 @@ use gateway_model::kinds::profile::{Profile, ProfileDnsMode};
 
 use crate::compile::{Compiled, Input, Leg};
 use crate::host_egress::HostEgress;
-use crate::indexes::LegId;
+use crate::indexes::{LegId, Rank};
 
 /// Upstreams for names without a forwarder.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,7 +26,7 @@ pub enum NameServers {
 pub fn of_policy(
     input: &Input<'_>,
     compiled: &Compiled,
-    rank: u32,
+    rank: Option<Rank>,
     outgoing: HostEgress,
 ) -> (HostEgress, NameServers) {
     let Some(profile) = profile_of(input, compiled, rank) else { return (outgoing, NameServers::Usual) };
@@ -51,8 +51,8 @@ fn without(profile: &str) -> HostEgress {
 }
 
 /// The profile that a policy names, or that is the policy.
-fn profile_of<'a>(input: &Input<'a>, compiled: &Compiled, rank: u32) -> Option<&'a Arc<Profile>> {
-    let (state, id) = (input.state, compiled.policy(rank)?.id);
+fn profile_of<'a>(input: &Input<'a>, compiled: &Compiled, rank: Option<Rank>) -> Option<&'a Arc<Profile>> {
+    let (state, id) = (input.state, compiled.policy(rank?)?.id);
     if let Some(profile) = state.profiles.get(id) {
         return Some(profile);
     }

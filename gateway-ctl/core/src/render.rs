@@ -174,7 +174,7 @@ fn map_views(compiled: &Compiled) -> BTreeMap<&'static str, MapView> {
         add(name, of_family.chain(listed).collect());
     }
     let domain = |rule: &DomainRule| {
-        format!("resolved for {} -> {}", Source::Domain(rule.pattern.clone()), rank(rule.rank))
+        format!("resolved for {} -> {}", Source::Domain(rule.pattern.clone()), rank(rule.rank.get()))
     };
     add(maps::FqdnIps::NAME, plan.domains.iter().map(domain).collect());
     for (name, ipv6) in [(maps::Locals4::NAME, false), (maps::Locals6::NAME, true)] {

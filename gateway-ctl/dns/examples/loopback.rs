@@ -147,7 +147,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             resolvers: Resolvers::Usual,
         }),
         logged: if rest.is_empty() { Logged::Off } else { Logged::Full },
-        rank: u32::MAX,
+        rank: None,
         filtered: true,
         strips_ech: false,
         near: true,

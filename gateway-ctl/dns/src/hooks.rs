@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use gateway_core::dns::filter::Filter;
 use gateway_core::dns::{ClientIdentity, Decision, Local, Name, NameRef, Question};
+use gateway_core::indexes::Rank;
 use gateway_model::Id;
 use gateway_model::upstream::DnsProtocol;
 pub use gateway_outbound::Login;
@@ -55,8 +56,8 @@ pub struct Client {
     pub name: Option<Arc<str>>,
     /// Route of its queries. Cached answers are shared only between queries of the same route.
     pub route: Arc<QueryRoute>,
-    /// Rank of the policy with this route; `u32::MAX` without one. An FQDN policy applies only if it ranks before.
-    pub rank: u32,
+    /// Rank of the policy with this route, if there is one. An FQDN policy applies only if it ranks before.
+    pub rank: Option<Rank>,
     pub logged: Logged,
     /// Filter state: false disables the filter for this client.
     pub filtered: bool,

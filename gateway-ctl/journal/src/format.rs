@@ -22,6 +22,16 @@ pub trait Format: Debug + 'static {
 
     /// Reports whether a record matches a filter, apart from its time.
     fn is_match(view: &Self::View<'_>, filter: &Self::Filter) -> bool;
+
+    /// Returns the records of a block in fewer bytes. `None` if they are stored as they are.
+    fn pack(_records: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// Returns the records of a packed block. `None` if the bytes are none.
+    fn unpack(_packed: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
 }
 
 /// Record that is read in place.

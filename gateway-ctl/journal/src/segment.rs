@@ -14,6 +14,8 @@ use crate::seal::SealingKey;
 const HEADER: usize = 56;
 /// Flag of a block whose records are sealed.
 const SEALED: u32 = 1;
+/// Flag of a block whose records are packed.
+const PACKED: u32 = 2;
 
 /// Position and summary of a block.
 #[derive(Clone, Debug)]
@@ -58,7 +60,7 @@ impl<S: Summary> Block<S> {
         self.newest = self.newest.max(view.time());
     }
 
-    /// Returns the length of its records in a file.
+    /// Returns the length of its records in a file, packed and sealed.
     pub fn bytes(&self) -> u64 {
         self.length.into()
     }
@@ -197,6 +199,9 @@ impl<F: Format> Segment<F> {
         mut block: Block<F::Summary>,
         key: Option<&SealingKey>,
     ) -> io::Result<()> {
+        let packed = F::pack(records).filter(|packed| packed.len() < records.len());
+        let records = packed.as_deref().unwrap_or(records);
+        block.flags |= if packed.is_some() { PACKED } else { 0 };
         let sealed;
         let stored = match key {
             Some(key) => {
@@ -229,7 +234,8 @@ impl<F: Format> Segment<F> {
     /// Returns the records of a block. `None` if they are damaged.
     pub(crate) fn read(&self, block: &Block<F::Summary>, key: Option<&SealingKey>) -> Option<Vec<u8>> {
         let stored = self.stored(block)?;
-        if block.flags & SEALED == 0 { Some(stored) } else { key?.open(block.first, stored) }
+        let records = if block.flags & SEALED == 0 { stored } else { key?.open(block.first, stored)? };
+        if block.flags & PACKED == 0 { Some(records) } else { F::unpack(&records) }
     }
 
     pub(crate) fn sync(&self) -> io::Result<()> {

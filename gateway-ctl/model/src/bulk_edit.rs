@@ -12,6 +12,7 @@ pub mod discard;
 mod names;
 mod ops;
 mod pending;
+pub(crate) mod received;
 mod redacted;
 pub mod undo;
 
@@ -26,6 +27,7 @@ pub use diff::{FieldDiff, ItemChange, Op, diff};
 pub use names::Names;
 pub(crate) use ops::Ops;
 pub use pending::PendingPolicy;
+pub use received::{SyncedObject, held, inventory, offered, receive, revision};
 
 use crate::edit::EditError;
 use crate::field_diff::SettingChange;
@@ -66,6 +68,8 @@ pub struct Order {
     pub freeze: bool,
     /// Policies that stay pending behind these applied forms.
     pub pending: Vec<PendingPolicy>,
+    /// Node that owns the objects. Objects of others stay as they are.
+    pub origin: Option<Id>,
 }
 
 /// Result of a plan.
@@ -126,8 +130,8 @@ fn apply_policies(
     warnings: &mut Vec<Warning>,
 ) {
     let is_listed = |name: &String| planned_kind(name).is_some_and(|kind| kind.noun == RoutingPolicy::NOUN);
-    let names_all =
-        order.resources.is_empty() || order.mode == Mode::Replace && order.resources.keys().any(is_listed);
+    let is_whole = order.mode == Mode::Replace && order.origin.is_none();
+    let names_all = order.resources.is_empty() || is_whole && order.resources.keys().any(is_listed);
     let is_named = |id: &Id| items.iter().any(|item| item.kind.noun == RoutingPolicy::NOUN && item.id == *id);
     let mut waiting = if names_all { Vec::new() } else { before.pending_policy_ids() };
     waiting.retain(|id| !is_named(id));
@@ -214,6 +218,8 @@ fn identify(
         let by_key: BTreeSet<Id> = known.by_key.iter().map(|(_, id)| *id).collect();
         let labelled = known.label.as_deref().and_then(|label| names.labelled(kind.noun, label));
         let id = match (given_id, given_id.filter(stored), by_key.len(), labelled) {
+            // Objects of another gateway have its ids, and are never matched with others.
+            (Some(id), ..) if order.origin.is_some() => id,
             (_, Some(id), _, _) => id,
             (_, None, 1, _) => by_key.first().copied().expect("there is one"),
             (_, None, 2.., _) => {
@@ -283,7 +289,11 @@ fn leaving(before: &State, items: &[Item], order: &Order) -> Vec<(&'static Kind,
     }
     let named: BTreeSet<(&str, Id)> = items.iter().map(|item| (item.kind.noun, item.id)).collect();
     let kinds = order.resources.keys().filter_map(|name| planned_kind(name));
-    let of_kind = |kind: &'static Kind| (kind.ops.ids)(before).into_iter().map(move |id| (kind, id));
+    let ids = |kind: &Kind| match order.origin {
+        Some(node) => (kind.ops.owned)(before, Some(node)),
+        None => (kind.ops.ids)(before),
+    };
+    let of_kind = |kind: &'static Kind| ids(kind).into_iter().map(move |id| (kind, id));
     kinds
         .flat_map(of_kind)
         .filter(|(kind, id)| !id.is_builtin() && !named.contains(&(kind.noun, *id)))

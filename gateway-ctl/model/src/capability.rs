@@ -49,7 +49,7 @@ macro_rules! capabilities {
 capabilities! {
     Assistant: Missing, "has no assistant", "the assistant";
     Bluetooth: Missing, "has no Bluetooth", "the Bluetooth service";
-    Federation: Missing, "does not sync with other gateways", "federation";
+    Federation: InForce, "does not sync with other gateways", "federation";
     LiveTests: Missing, "does not run live tests", "live tests";
     Mesh: Missing, "has no mesh", "the mesh layer";
     ProfileMtu: Missing, "takes the size of packets from the tunnel", "the size of packets of a profile";
@@ -105,12 +105,9 @@ mod tests {
             assert_eq!(capability.warning("").is_none(), ends, "{capability:?}");
             assert_eq!(capability.warning("field").is_none(), ends, "{capability:?}");
         }
-        let warning = |path| Capability::Federation.warning(path).unwrap();
-        assert_eq!(
-            warning(""),
-            "Stored, but without effect: this version does not sync with other gateways."
-        );
-        assert_eq!(warning("role"), "Stored without effect: this version does not sync with other gateways.");
+        let warning = |path| Capability::Mesh.warning(path).unwrap();
+        assert_eq!(warning(""), "Stored, but without effect: this version has no mesh.");
+        assert_eq!(warning("role"), "Stored without effect: this version has no mesh.");
         assert_eq!(Capability::LiveTests.sentence(), "This version does not run live tests.");
     }
 }

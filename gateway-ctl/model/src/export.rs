@@ -199,6 +199,7 @@ impl Document {
             redacted: !self.secrets,
             freeze: true,
             pending: std::mem::take(&mut self.pending),
+            origin: None,
         }
     }
 

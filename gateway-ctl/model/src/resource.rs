@@ -36,18 +36,27 @@ pub struct Meta {
     pub revision: Revision,
     /// Small stable number of this object among its kind; index of its counters in the kernel.
     pub slot: u32,
+    /// Id of the node that the object came from by federation. It is read-only here. Null for an object of this gateway.
+    pub origin_node: Option<Id>,
 }
 
 impl Meta {
     /// Of a built-in object: the same id in every installation. `kind` is the number of the kind in this scheme.
     pub fn builtin(kind: u16, slot: u32, now: Timestamp) -> Meta {
         let id = 0x67617465_7761_4000_8000_000000000000 | u128::from(kind) << 32 | u128::from(slot);
-        Meta { id: Id::from_u128(id), created_at: now, updated_at: now, revision: Revision(0), slot }
+        Meta {
+            id: Id::from_u128(id),
+            created_at: now,
+            updated_at: now,
+            revision: Revision(0),
+            slot,
+            origin_node: None,
+        }
     }
 }
 
 /// Keys of [`Meta`] in JSON.
-pub const META_KEYS: &[&str] = &["id", "created_at", "updated_at", "revision", "slot"];
+pub const META_KEYS: &[&str] = &["id", "created_at", "updated_at", "revision", "slot", "origin_node"];
 
 /// Table of a kind in the state. The list of kinds in [`crate::state`] implements it.
 pub trait Stored: Sized {

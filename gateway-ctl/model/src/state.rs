@@ -39,6 +39,8 @@ macro_rules! state {
             now: Timestamp,
             author: String,
             minted: u32,
+            /// Node whose objects the draft writes.
+            receiving: Option<Id>,
         }
 
         /// All kinds, in an order in which each comes after those it refers to.
@@ -55,6 +57,7 @@ macro_rules! state {
                     now: Timestamp::UNIX_EPOCH,
                     author: String::new(),
                     minted: 0,
+                    receiving: None,
                 }
             }
 
@@ -159,6 +162,7 @@ impl State {
         draft.now = now;
         draft.author.clear();
         draft.minted = 0;
+        draft.receiving = None;
         for kind in KINDS {
             kind.begin(&mut draft);
         }
@@ -188,6 +192,7 @@ impl State {
         meta.id = Id::mint(self.now, self.minted);
         meta.created_at = self.now;
         meta.slot = slot.unwrap_or_default();
+        meta.origin_node = self.receiving;
         if slot.is_none() {
             return Err(EditError::LimitReached { resource_type: R::NOUN, limit: R::SLOTS - 1 });
         }
@@ -227,6 +232,7 @@ impl State {
         force: bool,
     ) -> Result<Arc<R>, EditError> {
         let row = self.expect::<R>(id, expected)?;
+        self.admit_origin(row.as_ref())?;
         row.admit_delete(self)?;
         let references = self.references_of(row.as_ref());
         if references.firm > 0 || (references.loose > 0 && !force) {
@@ -346,6 +352,12 @@ impl State {
             return Err(EditError::Invalid(problems));
         }
         let (_, warnings) = problems.into_parts();
+        let is_foreign = |before: &&R| before.meta().origin_node != self.receiving;
+        if let Some(before) = before.as_deref().filter(is_foreign)
+            && !same_content(before, &row)
+        {
+            self.admit_origin(before)?;
+        }
         row.admit(before.as_deref(), self)?;
         let id = row.meta().id;
         let unchanged = before.map(|before| Unchanged::of(before, self));
@@ -405,11 +417,13 @@ fn collect_references<R: Resource>(
 }
 
 mod applied;
+mod origin;
 mod parts;
 mod unchanged;
 
 pub use applied::{Applied, MergedFrom};
 pub use parts::{PartError, StatePart};
+use planned::same_content;
 use unchanged::Unchanged;
 
 pub(crate) mod planned;

@@ -170,14 +170,14 @@ pub fn web_address(text: &str, schemes: &[&str]) -> Result<String, String> {
 }
 
 /// Reports a web address that is none.
-pub(crate) fn check_web_address(path: &str, text: &str, schemes: &[&str], problems: &mut Problems) {
+pub fn check_web_address(path: &str, text: &str, schemes: &[&str], problems: &mut Problems) {
     if let Err(message) = web_address(text, schemes) {
         problems.add(code::FORMAT, path, message);
     }
 }
 
 /// Brings a web address into its one spelling; one that is none stays for `validate` to report.
-pub(crate) fn normalise_web_address(text: &mut String, schemes: &[&str]) {
+pub fn normalise_web_address(text: &mut String, schemes: &[&str]) {
     if let Ok(url) = web_address(text, schemes) {
         *text = url;
     }

@@ -9,10 +9,11 @@ use super::{attachments, waking};
 use crate::panics;
 use crate::service::{Context, Service};
 use crate::services::{
-    auto_rollback, bridges, captures, conntrack, dhcp, dhcp_clients, endings, events, failover_reset,
-    fast_path, flow_log, flow_rate, foreign_routers, gateway_verdict, guard_tap, history, hosts, ipv6_lan,
-    kernel_tables, link_frames, moved_flows, neighbour_room, open_files, plan_history, prefix_delegation,
-    proxies, quic_names, storage, time_server, tunnels, uplinks, world_alerts,
+    auto_rollback, bridges, captures, conntrack, countries, dhcp, dhcp_clients, endings, events,
+    failover_reset, fast_path, flow_check, flow_log, flow_rate, foreign_routers, gateway_verdict, guard_tap,
+    history, hosts, ipv6_lan, kernel_tables, link_frames, moved_flows, neighbour_room, open_files,
+    plan_history, prefix_delegation, proxies, quic_names, storage, time_server, tunnels, uplinks,
+    world_alerts,
 };
 use crate::supervise::joined;
 
@@ -51,7 +52,9 @@ pub(super) fn list(context: &Context, looping: JoinHandle<()>) -> Vec<Service> {
         gateway_verdict::service(context),
         history::service(context),
         plan_history::service(context),
+        countries::service(context),
         flow_log::service(context),
+        flow_check::service(context),
         Service::new("commit_confirm", &context.store, auto_rollback::run),
         Service::new("exception_ends", context, endings::run),
         flow_rate::service(context),

@@ -1,10 +1,10 @@
-//! Anomalies in the traffic of devices: the engine of `gateway_core::anomalies` between the counters of devices, the query log
-//! and the observed hosts on one side, and the API on the other.
+//! Anomalies in the traffic of devices: the engine of `gateway_core::anomalies` between the counters of devices, the query log,
+//! the flow log and the observed hosts on one side, and the API on the other.
 
+mod flows;
 mod observe;
 mod sources;
 
-use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use std::time::Duration;
 use gateway_core::anomalies::{
     Anomaly, AnomalyEngine, AnomalyFilter, AnomalySettings, AnomalyStats, Clock, ObservationSource, Stored,
 };
+use gateway_model::kinds::anomaly::AnomalyKind;
 use gateway_model::settings::bootstrap;
 use gateway_model::settings::groups::WipeLevel;
 use jiff::tz::TimeZone;
@@ -48,7 +49,6 @@ struct Inner {
 struct State {
     engine: AnomalyEngine,
     positions: Positions,
-    sources: BTreeSet<ObservationSource>,
     is_enabled: bool,
     saved_at: Option<Timestamp>,
     /// Nothing is kept any more.
@@ -81,7 +81,7 @@ impl Anomalies {
 
     pub fn stats(&self, now: Timestamp) -> AnomalyStats {
         let state = self.0.state.lock();
-        state.engine.stats(state.is_enabled, &state.sources, state.positions.missed_queries, now)
+        state.engine.stats(state.is_enabled, state.positions.missed(), now)
     }
 
     /// Takes observations and compares them. Blocks on the kernel and the disk.
@@ -132,13 +132,16 @@ impl State {
     ) {
         let offset = TimeZone::system().to_offset(now).seconds();
         let clock = Clock { now, offset };
-        let State { engine, positions, sources, .. } = self;
+        let State { engine, positions, .. } = self;
         engine.set(AnomalySettings {
             learning_hours: config.learning_hours,
             large_upload: u64::from(config.large_upload_mib) << 20,
+            disabled: config.disabled_kinds.iter().copied().collect(),
         });
         engine.begin(clock, &world.state.devices.iter().map(|device| device.meta.id).collect());
-        *sources = positions.observe(from, world, engine);
+        let sources = positions.observe(from, world, engine);
+        let has_flows = sources.contains(&ObservationSource::FlowLog);
+        engine.set_sources(sources);
         for anomaly in engine.check(clock) {
             tracing::info!(
                 kind = anomaly.kind.as_str(),
@@ -146,8 +149,15 @@ impl State {
                 score = anomaly.score,
                 "found an anomaly"
             );
+            if has_flows && is_of_upload(anomaly.kind) {
+                flows::attach_largest(from, engine, &anomaly);
+            }
         }
     }
+}
+
+fn is_of_upload(kind: AnomalyKind) -> bool {
+    matches!(kind, AnomalyKind::AbnormalUpload | AnomalyKind::LargeUpload | AnomalyKind::NightActivity)
 }
 
 /// Returns the service.

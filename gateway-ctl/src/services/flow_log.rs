@@ -227,9 +227,25 @@ impl FlowLog {
             ended.for_each(|news| self.publish(news));
         }
         following.written += records.len() as u64;
+        self.keep(records, now);
+    }
+
+    /// Adds records to those that are stored. Blocks on files.
+    pub fn keep(&self, records: &[FlowRecord], now: Timestamp) {
         let mut bytes = Vec::new();
         records.iter().for_each(|record| encode(&mut bytes, record));
         self.0.journal.lock().add(bytes, now, format::note);
+    }
+
+    /// Adds records as they are, and writes them down. The records of another log become those of this one.
+    pub fn import(&self, records: &[FlowRecord], now: Timestamp) {
+        self.write(&mut self.0.following.lock(), records, now);
+        self.flush(now);
+    }
+
+    /// Writes the records that are in memory only.
+    pub fn flush(&self, now: Timestamp) {
+        self.0.journal.lock().flush(now);
     }
 
     /// Writes the parts of flows that go on, and ends the log.
@@ -239,7 +255,7 @@ impl FlowLog {
             following.is_over = true;
             let records = following.tracker.stop(now);
             self.write(&mut following, &records, now);
-            self.0.journal.lock().flush(now);
+            self.flush(now);
             let mut usage = self.0.usage.lock();
             usage.add(following.tracker.take_usage(), now);
             usage.write(now);

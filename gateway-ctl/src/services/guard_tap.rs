@@ -19,6 +19,7 @@ use crate::os::link_counters;
 use crate::reconcile::KernelDataplane;
 use crate::service::{Context, Service};
 use crate::services::active_alerts::ActiveAlerts;
+use crate::services::flow_check;
 use crate::services::tap_observation::{self, Observed};
 use crate::supervise::blocking;
 
@@ -242,7 +243,9 @@ fn report(active_alerts: &ActiveAlerts, escapes: &Escapes, counters: BTreeMap<St
         active_alerts.raise(LEAK, &interface, message);
     }
     let state = escapes.0.lock();
-    active_alerts.keep(LEAK, |interface| state.recent.iter().any(|(_, name, _)| name == interface));
+    // Alerts about flows end by themselves.
+    let is_recent = |interface: &str| state.recent.iter().any(|(_, name, _)| name == interface);
+    active_alerts.keep(LEAK, |subject| subject == flow_check::SUBJECT || is_recent(subject));
 }
 
 #[cfg(test)]

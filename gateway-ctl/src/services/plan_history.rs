@@ -216,4 +216,4 @@ fn write_now(context: &Context, history: &PlanHistory) {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -15,6 +15,6 @@ pub(super) async fn injected(task: &str) {
 }
 
 #[cfg(not(debug_assertions))]
-pub async fn injected(_: &str) {
+pub(super) async fn injected(_: &str) {
     std::future::pending().await
 }

@@ -52,7 +52,9 @@ pub fn reservation(n: u8) -> Value {
 }
 
 pub fn node(n: u8) -> Value {
-    json!({"name": format!("branch {n}"), "url": format!("https://branch-{n}.example.net/"), "role": "secondary"})
+    let key = format!("{n:02x}{}=", "A".repeat(41));
+    json!({"name": format!("branch {n}"), "url": format!("https://branch-{n}.example.net/"), "role": "secondary",
+        "public_key": key})
 }
 
 pub fn federation_role(n: u8) -> Value {

@@ -1,6 +1,8 @@
 //! Target: records of the flow log.
 
-use gateway_core::flow_log::{FlowRecord, UsageRow, encode, encode_usage, usage_views, views};
+use gateway_core::flow_log::{
+    FlowRecord, UsageRow, encode, encode_usage, from_columns, to_columns, usage_views, views,
+};
 
 /// Reads the bytes as a block of records, and of usage. Checks that each record is the same when it is encoded again.
 pub fn flow_record(data: &[u8]) {
@@ -15,6 +17,14 @@ pub fn flow_record(data: &[u8]) {
         assert_eq!(again, [Some(record)]);
     }
     assert!(length <= data.len(), "no record goes beyond the bytes");
+    if let Some(columns) = to_columns(data) {
+        let records = from_columns(&columns).expect("columns");
+        let read = |bytes: &[u8]| views(bytes).map(|view| view.record()).collect::<Vec<_>>();
+        assert_eq!(read(&records), read(data));
+    }
+    if let Some(records) = from_columns(data) {
+        assert_eq!(views(&records).map(|view| view.length()).sum::<usize>(), records.len());
+    }
     for row in usage_views(data).filter_map(|view| view.row()) {
         let mut bytes = Vec::new();
         encode_usage(&mut bytes, &row);

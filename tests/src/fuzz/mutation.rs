@@ -125,6 +125,20 @@ pub const PLAN_RECORD: &Words = &[
     b"{}",
 ];
 
+pub const FEDERATION: &Words = &[
+    b"\"schema\":1",
+    b"\"schema\":2",
+    b"\"payload\":\"",
+    b"\"public_key\":\"",
+    b"\"signature\":\"",
+    b"\"kinds\":{",
+    b"\"devices\":{\"revision\":1,\"hash\":\"",
+    b"\"objects\":{\"devices\":[",
+    b"\"have\":{\"dns\":\"\"}",
+    b"\"id\":\"0193f3a8-0c5e-7cc2-8a0e-2f6d1b9f4a11\"",
+    b"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
+];
+
 pub const STUN: &Words = &[
     &[1, 1],
     &[1, 0x11],

@@ -6,7 +6,7 @@ use gateway_common::leg_selection;
 use gateway_common::verdict::{Action, Reason};
 use gateway_common::wire::*;
 use gateway_core::compile::{Compiled, Input, LegKind, Underlay, compile, shared_uplinks};
-use gateway_core::indexes::LegId;
+use gateway_core::indexes::{LegId, Rank};
 use gateway_core::plan::{Dataplane, Family, RouteKey, RuleAction, names};
 use gateway_core::plan_maps::PlanMaps;
 use ipnet::IpNet;
@@ -68,8 +68,9 @@ fn bounds(compiled: &Compiled) {
             default_route(compiled, action);
             continue;
         }
-        let policy = compiled.policy(rank).expect("an action has its policy");
-        assert_eq!((policy.rank, policy.number.0), (rank, action.policy));
+        let policy =
+            Rank::of_wire(rank).and_then(|rank| compiled.policy(rank)).expect("an action has its policy");
+        assert_eq!((policy.rank.get(), policy.number.0), (rank, action.policy));
         assert_eq!((policy.v4, policy.v6), (action.v4, action.v6));
         // Exceptions and device profiles have no counters of their own.
         let is_policy = (0..=1_000_000).contains(&policy.priority);
@@ -213,7 +214,7 @@ fn decisions(compiled: &Compiled, packets: &[Vec<u8>]) {
             let is_shared = LegId::new(verdict.leg).is_some_and(|leg| shared_uplinks(plan).contains(&leg));
             assert!(is_shared && verdict.mark == Mark::leg(verdict.leg).0, "{verdict:?}");
         } else if verdict.leg != 0 && verdict.new {
-            let policy = compiled.policy(verdict.rank).expect("a leg is a policy's");
+            let policy = compiled.policy_of(&verdict).expect("a leg is a policy's");
             let choices = [policy.v4, policy.v6];
             assert!(choices.iter().any(|c| c.legs[..usize::from(c.count)].contains(&verdict.leg)));
             let of_leg = match Mark(verdict.mark).as_proxy() {

@@ -26,8 +26,16 @@ pub(super) enum Who {
     Localnet,
 }
 
-const OPEN: &[&str] =
-    &["GET /health", "GET /auth/status", "POST /auth/setup", "POST /auth/login", "GET /openapi.json"];
+const OPEN: &[&str] = &[
+    "GET /health",
+    "GET /auth/status",
+    "POST /auth/setup",
+    "POST /auth/login",
+    "GET /openapi.json",
+    // Other gateways sign these with the keys that administrators have approved.
+    "POST /federation/exchange",
+    "POST /federation/pull",
+];
 
 /// "DNS query log, captures content, per-client history", and the plaintext export.
 const NOT_VIEWER: &[&str] = &[

@@ -75,6 +75,8 @@ pub(super) const CASES: &[Case] = &[
     case("evaluate-name", &["evaluate", "laptop"]),
     case("evaluate-mac", &["evaluate", "02:00:00:00:00:0b"]),
     case("evaluate-unknown", &["evaluate", "fridge"]),
+    case("evaluate-flow-unknown", &["evaluate", "--flow", "0123456789abcdef"]),
+    case("evaluate-both", &["evaluate", "laptop", "--flow", "0123456789abcdef"]),
     case("devices-delete", &["devices", "delete", "television"]),
     case("device-groups-create", &["device-groups", "create", r#"{"name":"office"}"#]),
     case("device-groups-list", &["device-groups"]),

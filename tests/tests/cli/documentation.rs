@@ -93,6 +93,14 @@ const PAGES: &[Page] = &[
         ],
     },
     Page { file: "dns.md", configuration: "{}", before: "id=$(device)", values: &[] },
+    Page {
+        file: "federation.md",
+        configuration: "{}",
+        before: r#"key=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE=
+                   node='{"name":"main","url":"https://main.example.net:8080/","public_key":"'$key'"}'
+                   curl -s $api/nodes -H 'Content-Type: application/json' -d "$node""#,
+        values: &[],
+    },
     Page { file: "install.md", configuration: "{}", before: "", values: &[("/usr/local/share/man", "man")] },
     Page {
         file: "interfaces.md",

@@ -1,21 +1,13 @@
-//! Alerts with real causes: dead uplinks and tunnels, drift, and the restart of the daemon.
+//! Alerts with real causes: dead tunnels and drift.
 
 use std::time::Duration;
 
 use gateway_tests::daemon::Api;
 use gateway_tests::testbed::{Testbed, create, policy};
-use gateway_tests::two_uplinks::{Line, TwoUplinks};
 use gateway_tests::wait::wait_ok;
 use serde_json::{Value, json};
 
 use crate::e2e::SOON;
-
-/// Number of tunnels over one uplink.
-const TUNNELS: usize = 50;
-/// Time after which a tunnel that does not connect counts as down, with some reserve.
-const CONNECT_TIME: Duration = Duration::from_secs(100);
-/// Time after a start in which ends are deferred, with some reserve.
-const SETTLING_TIME: Duration = Duration::from_secs(60);
 
 /// Returns the open alerts of a kind.
 fn open(api: &Api, kind: &str) -> anyhow::Result<Vec<Value>> {
@@ -48,71 +40,6 @@ fn alert(api: &Api, id: &Value) -> Value {
     let all = api.get("/alerts?limit=1000").expect("the alerts");
     let found = all.as_array().into_iter().flatten().find(|alert| alert["id"] == *id);
     found.unwrap_or_else(|| panic!("{id} is not in {all}")).clone()
-}
-
-/// Makes tunnels over the fibre whose remote end does not exist.
-fn make_tunnels(api: &Api) {
-    for number in 0..TUNNELS {
-        let keys = api.act("/tunnels/generate-keys").expect("keys");
-        let peer = api.act("/tunnels/generate-keys").expect("keys");
-        let tunnel = json!({
-            "name": format!("wg-{number}"), "type": "wireguard", "uplink": "eth0",
-            "private_key": keys["private_key"], "addresses": [format!("10.77.{number}.2/32")],
-            "peers": [{
-                "public_key": peer["public_key"], "endpoint": "198.51.100.99:51820", "allowed_ips": ["0.0.0.0/0"],
-            }],
-        });
-        let id = create(api, "/tunnels", &tunnel).expect("a tunnel");
-        api.act(&format!("/tunnels/{id}/up")).expect("up");
-    }
-}
-
-#[test]
-fn dead_uplink_with_fifty_tunnels_is_one_cause_and_survives_kill_9() {
-    let mut uplinks = TwoUplinks::start(false, [1, 1]).expect("two uplinks");
-    make_tunnels(uplinks.testbed.api());
-    uplinks.silence(Line::Fibre, true).expect("cut");
-    let cause = wait_for_one(uplinks.testbed.api(), "wan_down", 2 * SOON);
-    assert_eq!(
-        (&cause["subject"], &cause["status"], &cause["count"]),
-        (&json!("eth0"), &json!("active"), &json!(1))
-    );
-    assert_eq!((&cause["severity"], &cause["resource_type"]), (&json!("critical"), &json!("uplink")));
-    let consequences = |api: &Api| -> anyhow::Result<Vec<Value>> {
-        let tunnels = open(api, "tunnel_down")?;
-        anyhow::ensure!(tunnels.len() == TUNNELS, "{} tunnels", tunnels.len());
-        anyhow::ensure!(tunnels.iter().all(|alert| alert["caused_by"] == cause["id"]), "{tunnels:?}");
-        Ok(tunnels)
-    };
-    wait_ok(CONNECT_TIME, "all tunnels to be consequences", || consequences(uplinks.testbed.api()).map(drop))
-        .expect("grouped");
-    let ids = |alerts: Vec<Value>| {
-        let mut ids: Vec<u64> = alerts.iter().filter_map(|alert| alert["id"].as_u64()).collect();
-        ids.sort_unstable();
-        ids
-    };
-    let before = ids(consequences(uplinks.testbed.api()).expect("consequences"));
-    let total = uplinks.testbed.api().get("/alerts?limit=1000").expect("all").as_array().map_or(0, Vec::len);
-
-    uplinks.testbed.daemon.kill9().expect("killed");
-    uplinks.testbed.daemon.start().expect("started again");
-    let api = uplinks.testbed.api();
-    let deadline = std::time::Instant::now() + SETTLING_TIME;
-    wait_ok(2 * SETTLING_TIME, "the settling time to pass", || {
-        let known = alert(api, &cause["id"]);
-        assert_eq!((&known["status"], &known["count"]), (&json!("active"), &json!(1)), "{known}");
-        anyhow::ensure!(std::time::Instant::now() >= deadline, "it has not passed");
-        Ok(())
-    })
-    .expect("settled");
-    assert_eq!(ids(consequences(api).expect("consequences")), before);
-    let after = api.get("/alerts?limit=1000").expect("all").as_array().map_or(0, Vec::len);
-    assert_eq!(after, total, "a restart makes no alerts");
-
-    uplinks.silence(Line::Fibre, false).expect("repaired");
-    wait_for_none(api, "wan_down", 2 * SOON);
-    let resolved = alert(api, &cause["id"]);
-    assert_eq!((&resolved["status"], &resolved["auto_resolved"]), (&json!("resolved"), &json!(true)));
 }
 
 #[test]

@@ -7,10 +7,11 @@ use gateway_tests::services::IDENT;
 use gateway_tests::testbed::{Testbed, policy};
 use gateway_tests::topology::{Topology, other_wan, server, wan};
 use gateway_tests::traffic::{Load, TcpFlow, UdpFlow};
-use gateway_tests::wait::wait_for;
+use gateway_tests::wait::{wait_for, wait_ok};
 use serde_json::{Value, json};
 
-use crate::e2e::{BLOCKED, FAMILIES, SOON, assert_the_tap_sees};
+use crate::e2e::flows::{count_at, counted};
+use crate::e2e::{BLOCKED, FAMILIES, SOON, SWAPS, assert_the_tap_sees};
 
 /// Starts the daemon in a network whose links accept redirected frames, and whose hosts complete their checksums.
 fn start(dataplane: &Value) -> Testbed {
@@ -88,6 +89,34 @@ fn established_flows_leave_in_the_driver_and_a_policy_ends_them() {
 }
 
 #[test]
+fn flows_in_the_driver_count_like_the_client_counts_them() {
+    let testbed = start(&native());
+    wait_until(&testbed, "used", |status| is_used(status, "eth0") && is_used(status, "eth1"));
+    let laptop = &testbed.network.laptop;
+    let device = testbed.device(laptop).expect("a device");
+    testbed.api().act("/enforce/reconcile").expect("reconciled");
+    count_at(laptop, "udp", IDENT);
+    for ipv6 in FAMILIES {
+        laptop.namespace.run("nft", &["reset", "counters"]).expect("reset");
+        let before = xdp_packets(&testbed);
+        let flow = UdpFlow::open(laptop, SocketAddr::from((server(ipv6), IDENT))).expect("a flow");
+        for _ in 0..60 {
+            flow.ask(SOON).expect("an answer");
+        }
+        assert!(xdp_packets(&testbed) >= before + 40, "IPv6: {ipv6}");
+        let wanted = (counted(laptop, "out"), counted(laptop, "in"));
+        let query = format!("/flows?device={device}&destination={}&protocol=udp", server(ipv6));
+        wait_ok(SOON, "the counts of the client", || {
+            let found = testbed.api().get(&query)?;
+            let counts = (found[0]["sent"].clone(), found[0]["received"].clone());
+            anyhow::ensure!(counts == wanted, "{counts:?} instead of {wanted:?}, IPv6: {ipv6}");
+            Ok(())
+        })
+        .expect("counted");
+    }
+}
+
+#[test]
 fn each_interface_shows_why_it_has_no_xdp_and_the_setting_is_live() {
     let testbed = start(&json!({"fast_path": "on", "xdp": "auto"}));
     wait_until(&testbed, "refused", |status| interface(status, "eth1")["reason"] == "virtual");
@@ -141,7 +170,7 @@ fn a_killed_daemon_leaves_the_program_and_the_next_one_takes_over() {
 }
 
 #[test]
-fn a_thousand_swaps_between_a_driver_and_a_tunnel_under_load_leak_nothing() {
+fn swaps_between_a_driver_and_a_tunnel_under_load_leak_nothing() {
     let mut testbed = Testbed::prepare().expect("a network");
     let second = testbed.network.add_uplink().expect("an uplink");
     set_offloads(&testbed.network, &["up0", "up1"]);
@@ -163,11 +192,11 @@ fn a_thousand_swaps_between_a_driver_and_a_tunnel_under_load_leak_nothing() {
     let id = testbed.policy(&by_driver).expect("a policy");
     let load = Load::start(&network.laptop).expect("a load");
     let (mut in_driver, mut by_second) = (0, 0);
-    for number in 1..=1000 {
+    for number in 1..=*SWAPS {
         let is_tunnel = number % 2 == 1;
         testbed.replace_policy(&id, if is_tunnel { &by_tunnel } else { &by_driver }).expect("applied");
         // Most plans are replaced before a flow has moved, some after it has entries again.
-        if number % 33 != 0 {
+        if number % 17 != 0 {
             continue;
         }
         for ipv6 in FAMILIES {
@@ -191,6 +220,6 @@ fn a_thousand_swaps_between_a_driver_and_a_tunnel_under_load_leak_nothing() {
     network.settle().expect("silence on the LAN");
     let counts = network.tap.counts();
     assert_eq!((counts.leaked.total(), counts.missed, second.counts().missed), (0, 0, 0), "{counts}");
-    assert!(counts.tunnel.total() > 1000, "{counts}");
-    assert!(in_driver > 300 && by_second > 300, "{in_driver} {by_second}");
+    assert!(counts.tunnel.total() > 300, "{counts}");
+    assert!(in_driver > 100 && by_second > 100, "{in_driver} {by_second}");
 }

@@ -33,7 +33,7 @@ fn wait_for_flows(testbed: &Testbed, query: &str, wanted: impl Fn(&[Value]) -> b
 }
 
 /// Counts the packets of a host to and from a port, as its own IP stack sees them.
-fn count_at(host: &Host, protocol: &str, port: u16) {
+pub(crate) fn count_at(host: &Host, protocol: &str, port: u16) {
     let rules = format!(
         "table inet seen {{
             counter out {{ }}
@@ -46,7 +46,7 @@ fn count_at(host: &Host, protocol: &str, port: u16) {
 }
 
 /// Returns packets and bytes of a counter.
-fn counted(host: &Host, name: &str) -> Value {
+pub(crate) fn counted(host: &Host, name: &str) -> Value {
     let text = host.namespace.run("nft", &["-j", "list", "counters"]).expect("counters");
     let all: Value = serde_json::from_str(&text).expect("JSON");
     let counters = all["nftables"].as_array().expect("a list").iter().map(|item| &item["counter"]);

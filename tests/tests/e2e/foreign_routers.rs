@@ -17,7 +17,7 @@ const ROUTER: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0x66);
 const WITHDRAWN: Duration = Duration::from_secs(5);
 
 /// Returns the frame of a router advertisement with this lifetime and the prefix 2001:db8:66::/64.
-fn advertisement(from: [u8; 6], router: Ipv6Addr, lifetime: u16) -> Vec<u8> {
+pub(crate) fn advertisement(from: [u8; 6], router: Ipv6Addr, lifetime: u16) -> Vec<u8> {
     let mut message = vec![134, 0, 0, 0, 64, 0];
     message.extend(lifetime.to_be_bytes());
     message.extend([0; 8]);

@@ -13,11 +13,13 @@ use gateway_ctl::store::Store;
 use gateway_tests::testbed::{Testbed, policy};
 use gateway_tests::topology::{server, wan};
 use gateway_tests::traffic::Load;
-use gateway_tests::wait::wait_for;
+use gateway_tests::wait::{wait_for, wait_ok};
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::e2e::{
-    FAMILIES, SOON, assert_blocked, assert_direct, assert_nothing_leaked, assert_the_tap_sees, assert_through,
+    FAMILIES, SOON, assert_blocked, assert_direct, assert_nothing_leaked, assert_the_tap_sees,
+    assert_through, wait_until_through,
 };
 
 /// Key of an unused tunnel: 32 bytes made for the test.
@@ -61,6 +63,71 @@ fn contains(file: &Path, text: &str) -> bool {
     bytes.windows(text.len()).any(|window| window == text.as_bytes())
 }
 
+/// Folders of the state with what was observed: records of flows, their totals, plans of before.
+const JOURNALS: [&str; 3] = ["flows", "usage", "plans"];
+/// Files of the state with what is usual of devices, and how far collectors have come.
+const SUMMARIES: [&str; 2] = ["anomalies.json", "flow_export.json"];
+
+/// Makes records of each kind, on the disk as well. Returns a folder with second names of their files.
+fn observe(testbed: &mut Testbed) -> PathBuf {
+    let collector = json!({"ipfix": {"enabled": true, "host": wan(false).to_string()}});
+    testbed.api().put("/flows/export", &collector).expect("a collector");
+    wait_ok(SOON, "flows and their totals", || {
+        for path in ["/flows?state=ended", "/flows/usage"] {
+            let found = testbed.api().get(path)?;
+            anyhow::ensure!(found.as_array().is_some_and(|list| !list.is_empty()), "{path}");
+        }
+        Ok(())
+    })
+    .expect("flows");
+    // A daemon that ends writes what it has.
+    testbed.daemon.terminate().expect("ended");
+    let state = testbed.daemon.state_directory();
+    let kept = state.with_file_name("kept-observations");
+    fs::create_dir(&kept).expect("a folder");
+    for name in JOURNALS.into_iter().chain(SUMMARIES) {
+        let files = files_of(&state.join(name));
+        assert!(files.iter().any(|file| file.metadata().is_ok_and(|data| data.len() > 0)), "no {name}");
+        // Files with a summary are replaced at each change.
+        for (number, file) in files.iter().enumerate().filter(|_| JOURNALS.contains(&name)) {
+            fs::hard_link(file, kept.join(format!("{number}-{name}"))).expect("a second name");
+        }
+    }
+    testbed.daemon.start().expect("started again");
+    wait_until_through(&testbed.network.laptop, &testbed.network.exit_a);
+    kept
+}
+
+fn files_of(path: &Path) -> Vec<PathBuf> {
+    if path.is_file() {
+        return vec![path.to_owned()];
+    }
+    let entries = fs::read_dir(path).map(|entries| entries.flatten().collect::<Vec<_>>());
+    entries.unwrap_or_default().iter().flat_map(|entry| files_of(&entry.path())).collect()
+}
+
+/// Asserts that files that were there before have nothing but zeros, by their second names.
+fn assert_overwritten(kept: &Path) {
+    for file in files_of(kept) {
+        let bytes = fs::read(&file).expect("readable");
+        assert!(bytes.iter().all(|byte| *byte == 0), "{} is still in the bytes of the disk", file.display());
+    }
+}
+
+/// Asserts that nothing of before is shown. What goes on is observed again.
+fn assert_nothing_of_before(testbed: &Testbed, wiped: Timestamp) {
+    let began = |entry: &Value| entry["started_at"].as_str().and_then(|time| time.parse::<Timestamp>().ok());
+    assert!(!testbed.daemon.state_directory().join(SUMMARIES[0]).exists(), "what is usual is still stored");
+    let ended = testbed.api().get("/flows?state=ended").expect("flows");
+    for flow in ended.as_array().expect("a list") {
+        assert!(began(flow) >= Some(wiped), "{flow:#}");
+    }
+    assert_eq!(testbed.api().get("/anomalies").expect("anomalies"), json!([]));
+    let learned = testbed.api().get("/anomalies/stats").expect("the state")["learned_since"].clone();
+    let since = learned.as_str().and_then(|time| time.parse::<Timestamp>().ok());
+    assert!(learned.is_null() || since >= Some(wiped), "{learned}");
+}
+
 fn only_blocks(policies: &Value) -> bool {
     let list = policies.as_array().expect("a list");
     list.len() == 1 && list[0]["hops"] == json!([]) && list[0]["source_type"] == "all"
@@ -68,9 +135,17 @@ fn only_blocks(policies: &Value) -> bool {
 
 #[test]
 fn a_soft_wipe_forgets_what_happened_and_changes_no_packet() {
-    let testbed = filled_scene();
+    let mut testbed = filled_scene();
+    let kept = observe(&mut testbed);
     assert!(is_in(&testbed.daemon.state_directory(), "create_device"));
+    let before = Timestamp::now();
     wipe(&testbed, "soft");
+    assert_overwritten(&kept);
+    assert_nothing_of_before(&testbed, before);
+    let laptop = testbed.api().get("/devices").expect("devices")[0]["id"].clone();
+    let past = json!({"device_id": laptop, "at": (before - SignedDuration::from_secs(1)).to_string()});
+    let answer = testbed.api().send("POST", "/policy/evaluate", Some(&past)).expect("an answer");
+    assert!(answer.status >= 400, "a plan of before the wipe is known: {}", answer.body);
     assert!(!is_in(&testbed.daemon.state_directory(), "create_device"), "the trail is still in the file");
     let entries = testbed.api().get("/audit").expect("audit");
     assert_eq!((entries.as_array().map(Vec::len), &entries[0]["action"]), (Some(1), &json!("wipe_system")));
@@ -81,11 +156,15 @@ fn a_soft_wipe_forgets_what_happened_and_changes_no_packet() {
 #[test]
 fn a_medium_wipe_under_load_leaves_a_gateway_that_blocks_and_answers() {
     let mut testbed = filled_scene();
+    let kept = observe(&mut testbed);
     testbed.network.settle().expect("silence");
     testbed.network.tap.reset();
     let load = Load::start(&testbed.network.laptop).expect("load");
     load.run_for(200).expect("load");
+    let before = Timestamp::now();
     wipe(&testbed, "medium");
+    assert_overwritten(&kept);
+    assert_nothing_of_before(&testbed, before);
     load.run_for(400).expect("load");
     let sent = load.stop();
     let exits = FAMILIES.map(|ipv6| testbed.network.exit_a.address(ipv6));
@@ -112,6 +191,7 @@ fn a_medium_wipe_under_load_leaves_a_gateway_that_blocks_and_answers() {
 #[test]
 fn a_hard_wipe_leaves_nothing_ends_the_daemon_and_stays_blocked() {
     let mut testbed = filled_scene();
+    let observed = observe(&mut testbed);
     let state = testbed.daemon.state_directory();
     // A hard link to the file: data that is only unlinked would still be readable by it.
     let kept = state.with_file_name("kept.redb");
@@ -126,6 +206,7 @@ fn a_hard_wipe_leaves_nothing_ends_the_daemon_and_stays_blocked() {
     assert!(status.success(), "{status}\n{}", testbed.daemon.last_words());
     let left: Vec<_> = fs::read_dir(&state).expect("folder").flatten().map(|e| e.file_name()).collect();
     assert_eq!(left, ["wiped"]);
+    assert_overwritten(&observed);
     for gone in [KEY, DEVICE, TUNNEL] {
         assert!(!contains(&kept, gone), "{gone} is still in the bytes of the store");
     }

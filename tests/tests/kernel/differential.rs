@@ -23,6 +23,7 @@ use gateway_common::wire::{
 };
 use gateway_core::dns::Name;
 use gateway_core::fqdn_match::fqdn_rank;
+use gateway_core::indexes::Rank;
 use gateway_core::plan::{Dataplane, DomainRule};
 use gateway_core::plan_maps::PlanMaps;
 use gateway_ctl::os::bpf::{Entries, Programs};
@@ -106,7 +107,7 @@ fn the_program_decides_as_the_function_does() {
         }
         let value = |(key, names): (&(ClientKey, Address), &Vec<Name>)| {
             let rank = fqdn_rank(&plan.domains, names, key.0.device());
-            (*key, FqdnIpValue { rank, until: u32::MAX })
+            (*key, FqdnIpValue { rank: Rank::raw(rank), until: u32::MAX })
         };
         *environment.domains.borrow_mut() = memory.resolved.iter().map(value).collect();
         for index in (0..9).chain([budget_index(0, INTERFACE)]) {
@@ -366,7 +367,7 @@ fn films() -> Dataplane {
     let pattern = DomainPattern::Suffix("films.example".into());
     let mut plan = Dataplane { actions: vec![action(17), action(16)], ..plans::pool(&[]) };
     plan.header = PlanValue { all: 1, flags: plan_flags::DOMAINS, ..PlanValue::default() };
-    plan.domains = vec![DomainRule { pattern, rank: 0, device: None }];
+    plan.domains = vec![DomainRule { pattern, rank: Rank::default(), device: None }];
     plan
 }
 

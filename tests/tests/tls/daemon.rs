@@ -3,6 +3,7 @@
 use std::fs;
 use std::process::Output;
 
+use gateway_tests::certificate::ServerCertificate;
 use gateway_tests::daemon::Daemon;
 use gateway_tests::netns::{Namespace, Prefix};
 use gateway_tests::wait::wait_ok;
@@ -20,6 +21,11 @@ struct Box {
 
 impl Box {
     fn start() -> Self {
+        Self::start_with("")
+    }
+
+    /// Starts with more settings of TLS.
+    fn start_with(more: &str) -> Self {
         let prefix = Prefix::unique().expect("root");
         let gateway = Namespace::create(&prefix, "gateway").expect("a namespace");
         for (name, address) in [("eth0", "203.0.113.2/24"), ("eth1", "192.168.10.1/24")] {
@@ -29,7 +35,7 @@ impl Box {
         }
         let daemon = Daemon::prepare_in(&gateway, &prefix).expect("a configuration");
         let text = fs::read_to_string(daemon.configuration_file()).expect("the configuration");
-        let text = text.replace("127.0.0.1:8080", "0.0.0.0:8080") + "tls:\n  enabled: true\n";
+        let text = text.replace("127.0.0.1:8080", "0.0.0.0:8080") + "tls:\n  enabled: true\n" + more;
         fs::write(daemon.configuration_file(), text).expect("the configuration");
         let mut testbed = Self { daemon, gateway };
         testbed.daemon.spawn().expect("a daemon");
@@ -151,4 +157,19 @@ fn the_dashboard_is_served_over_tls() {
             assert!(body.starts_with("<!doctype html>"), "{path}: {body}");
         }
     }
+}
+
+#[test]
+fn certificate_that_ends_in_ten_days_is_an_alert() {
+    let certificate = ServerCertificate::issue_for(&["localhost"], 10).expect("a certificate");
+    let (cert, key) = (certificate.file(), certificate.key_file());
+    let testbed = Box::start_with(&format!("  cert: {}\n  key: {}\n", cert.display(), key.display()));
+    let alert = wait_ok(SOON, "the alert", || {
+        let open = testbed.local(&[], "/alerts/active")?;
+        let mut alerts = open["data"].as_array().into_iter().flatten();
+        let found = alerts.find(|alert| alert["kind"] == "cert_expiring");
+        found.cloned().ok_or_else(|| anyhow::anyhow!("{open}"))
+    })
+    .expect("an alert");
+    assert_eq!((&alert["severity"], &alert["resource_type"]), (&json!("warning"), &json!("certificate")));
 }

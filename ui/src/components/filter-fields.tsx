@@ -1,6 +1,6 @@
 // Fields that narrow a list: what is typed, and a choice. Their labels are for screen readers only.
 
-import type { ReactNode } from 'react'
+import { useId, useState, type ReactNode } from 'react'
 import { Icon, type IconName } from './icons'
 
 interface BoxProps {
@@ -34,6 +34,56 @@ export function FilterBox({
         onChange={(event) => onChange(event.target.value || undefined)}
       />
     </label>
+  )
+}
+
+interface TypedProps {
+  label: string
+  placeholder: string
+  value: string
+  onChange: (value: string) => void
+}
+
+/** A filter of a search that costs something: it changes when it was typed to the end. */
+export function TypedFilter({ label, placeholder, value, onChange }: TypedProps) {
+  const id = useId()
+  const [typed, setTyped] = useState(value)
+  const [known, setKnown] = useState(value)
+  // The address changed by something else than this field.
+  if (value !== known) {
+    setKnown(value)
+    setTyped(value)
+  }
+  return (
+    <form
+      className="search"
+      onSubmit={(event) => {
+        event.preventDefault()
+        onChange(typed.trim())
+      }}
+    >
+      <Icon name="search" />
+      <label className="sr" htmlFor={id}>
+        {label}
+      </label>
+      <input
+        id={id}
+        className="field"
+        type="search"
+        data-filter
+        placeholder={placeholder}
+        value={typed}
+        spellCheck={false}
+        autoCapitalize="none"
+        onChange={(event) => {
+          setTyped(event.target.value)
+          if (event.target.value === '') onChange('')
+        }}
+        onBlur={() => {
+          if (typed.trim() !== value) onChange(typed.trim())
+        }}
+      />
+    </form>
   )
 }
 

@@ -105,7 +105,7 @@ const PACKAGES: &[Package] = &[
     package(
         "prometheus-alertmanager",
         "prometheus-alertmanager",
-        Need::Test,
+        Need::Run,
         "an Alertmanager that alerts are pushed to in the tests",
     ),
     package("procps", "sysctl", Need::Run, "kernel settings of namespaces"),

@@ -1,11 +1,13 @@
 //! Tests of the receivers of alerts.
 
+use gateway_ctl::reconcile::Reason;
 use gateway_ctl::services::deliveries::{TargetError, TestResult};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::context::Cx;
 use crate::error::{ApiError, Code};
+use crate::gateway::Open;
 use crate::request::Req;
 use crate::table::{Audit, Effect, Table};
 
@@ -68,18 +70,25 @@ impl From<TestResult> for ReceiverTest {
 }
 
 async fn test_webhook(cx: Cx, _: Req<()>) -> Result<ReceiverTest, ApiError> {
-    let tested = cx.open()?.deliveries.test_webhook().await;
+    let tested = enforced(&cx).await?.deliveries.test_webhook().await;
     tested.map(ReceiverTest::from).map_err(|error| not_set_up(&error, "PUT /alerts/webhook"))
 }
 
 async fn test_mail(cx: Cx, _: Req<()>) -> Result<ReceiverTest, ApiError> {
-    let tested = cx.open()?.deliveries.test_mail().await;
+    let tested = enforced(&cx).await?.deliveries.test_mail().await;
     tested.map(ReceiverTest::from).map_err(|error| not_set_up(&error, "PUT /alerts/email"))
 }
 
 async fn test_mqtt(cx: Cx, _: Req<()>) -> Result<ReceiverTest, ApiError> {
-    let tested = cx.open()?.mqtt_states.test().await;
+    let tested = enforced(&cx).await?.mqtt_states.test().await;
     tested.map(ReceiverTest::from).map_err(|error| not_set_up(&error, "PUT /alerts/mqtt"))
+}
+
+/// Waits until the kernel has the route of the receiver's egress, which may have just been set.
+async fn enforced(cx: &Cx) -> Result<&Open, ApiError> {
+    let open = cx.open()?;
+    open.reconcile(Reason::Revision).await?;
+    Ok(open)
 }
 
 fn not_set_up(error: &TargetError, remedy: &'static str) -> ApiError {

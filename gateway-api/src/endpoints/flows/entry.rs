@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use gateway_core::countries::{Countries, CountryCode};
 use gateway_core::flow_log::{Client, Decision, FlowEnd, FlowId, FlowPath, Traffic};
 use gateway_ctl::services::flow_log::FlowRow;
 use gateway_model::{Id, State};
@@ -25,6 +26,8 @@ pub(super) struct FlowEntry {
     /// Null if the privacy class of the device keeps the log anonymous.
     client: Option<FlowClient>,
     destination: IpAddr,
+    /// Country of the destination, by the database of `countries.database` as it is now; null if it is not known.
+    country: Option<CountryCode>,
     /// Destination port; of ICMP, 256 times the type plus the code.
     destination_port: u16,
     /// Name of the protocol, such as tcp, or its number.
@@ -45,8 +48,8 @@ pub(super) struct FlowEntry {
     paths: Vec<FlowPathEntry>,
     /// Number of changes of the path, also of those that are not listed.
     path_changes: u32,
-    /// Packets and bytes from the client in this part, with IP headers; null if they were not counted. Of a denied flow, those
-    /// that were dropped or rejected.
+    /// Packets and bytes from the client in this part, with IP headers; null if they were not counted, as those of denied
+    /// flows are not.
     sent: Option<Traffic>,
     /// Packets and bytes to the client; null if they were not counted.
     received: Option<Traffic>,
@@ -102,7 +105,7 @@ struct FlowPathEntry {
 }
 
 impl FlowEntry {
-    pub(super) fn of(row: FlowRow, state: &State) -> FlowEntry {
+    pub(super) fn of(row: FlowRow, state: &State, countries: &dyn Countries) -> FlowEntry {
         let FlowRow { id, record } = row;
         let last = record.path();
         FlowEntry {
@@ -116,6 +119,7 @@ impl FlowEntry {
             egress: last.and_then(|path| path.egress.clone()),
             client: record.client.map(|client| FlowClient::of(client, state)),
             destination: record.destination,
+            country: countries.country(record.destination),
             destination_port: record.destination_port,
             protocol: protocol::name(record.protocol),
             names: record.names,

@@ -66,6 +66,7 @@ impl FlowSelection {
             reason: self.reason.as_deref().map(reason).transpose()?,
             min_bytes: self.min_bytes,
             since: self.since.map(|since| since.0),
+            begun_since: None,
             until: self.until.map(|until| until.0),
         })
     }

@@ -8,6 +8,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use futures_util::stream;
 use gateway_core::flow_log::{FlowFilter, FlowNews};
+use gateway_ctl::services::countries::CountryDatabase;
 use gateway_ctl::services::flow_log::{FlowLog, FlowRow};
 use gateway_ctl::store::Store;
 use serde_json::json;
@@ -27,13 +28,15 @@ struct Source {
     news: broadcast::Receiver<Arc<FlowNews>>,
     filter: FlowFilter,
     store: Arc<Store>,
+    countries: CountryDatabase,
 }
 
 pub(super) async fn flows(cx: Cx, request: Req<()>) -> Result<Body, ApiError> {
     let filter = request.query.read::<FlowSelection>()?.filter()?;
     let open = cx.open()?;
     let news = open.handles.get::<FlowLog>().subscribe();
-    let source = Source { news, filter, store: open.store.clone() };
+    let countries = open.handles.get::<CountryDatabase>();
+    let source = Source { news, filter, store: open.store.clone(), countries };
     Ok(Body::from_stream(stream::unfold(source, |mut source| async move {
         let line = source.next().await?;
         Some((Ok::<_, Infallible>(Bytes::from(line)), source))
@@ -51,7 +54,8 @@ impl Source {
                 Ok(Ok(news)) if self.filter.is_match(&news.record) => {
                     let row = FlowRow { id: None, record: news.record.clone() };
                     let is_over = news.record.end.is_some();
-                    let flow = FlowEntry::of(row, &self.store.current()).with_active(!is_over);
+                    let flow =
+                        FlowEntry::of(row, &self.store.current(), &self.countries).with_active(!is_over);
                     json!({"event": news.change, "flow": flow})
                 }
                 Ok(Ok(_)) => continue,

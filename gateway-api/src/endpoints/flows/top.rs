@@ -8,9 +8,9 @@ use serde::Serialize;
 /// Total of the flows with one value of a property.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct FlowTotal {
-    /// Id of the device or policy; null for flows without one, and for domains and egresses.
+    /// Id of the device or policy; null for flows without one, and for domains, egresses and countries.
     id: Option<Id>,
-    /// Name of the device or policy, if it exists; domain or egress. Null for flows without one.
+    /// Name of the device or policy, if it exists; domain, egress, or code of the country. Null for flows without one.
     name: Option<String>,
     /// Number of flows.
     flows: u64,
@@ -32,7 +32,7 @@ impl FlowTotal {
                 state.routing_policies.get(id).map(|policy| policy.name.to_string())
             }
             (TopKey::Device | TopKey::Policy, None) => None,
-            (TopKey::Domain | TopKey::Egress, _) => row.name,
+            (TopKey::Domain | TopKey::Egress | TopKey::Country, _) => row.name,
         };
         FlowTotal {
             id: row.id,

@@ -51,7 +51,7 @@ const SELECTION: &[Flag] = &[
 ];
 
 /// Properties by which flows are added up.
-const PROPERTIES: &[&str] = &["device", "domain", "policy", "egress"];
+const PROPERTIES: &[&str] = &["device", "domain", "policy", "egress", "country"];
 
 pub(super) fn kind() -> Kind {
     let by = operand("by", ParameterKind::Word(PROPERTIES), Arity::One);
@@ -63,11 +63,15 @@ pub(super) fn kind() -> Kind {
             list(get("/flows"), "List flows: those that go on, then those that have ended", FLOWS)
                 .flags(SELECTION)
                 .examples(["flows", "flows list --client 192.168.1.20 --egress wg-a"]),
-            list(get("/flows/top"), "Totals by device, domain, policy or egress, the largest first", TOTALS)
-                .verb("top")
-                .operands([by])
-                .flags(SELECTION)
-                .examples(["flows top device", "flows top domain --since 2026-11-29T00:00:00Z"]),
+            list(
+                get("/flows/top"),
+                "Totals by device, domain, policy, egress or country, the largest first",
+                TOTALS,
+            )
+            .verb("top")
+            .operands([by])
+            .flags(SELECTION)
+            .examples(["flows top device", "flows top domain --since 2026-11-29T00:00:00Z"]),
         ],
     }
 }

@@ -1,7 +1,7 @@
 //! Commands for the state of the gateway and of its network.
 
 use super::build::{column, command, get, operand, post};
-use crate::grammar::{Arity, Bad, Column, Group, Kind, ParameterKind, Prints, Special, Verdict, Work};
+use crate::grammar::{Arity, Bad, Column, Flag, Group, Kind, ParameterKind, Prints, Special, Verdict, Work};
 
 const DRIFT: &[Column] = &[
     column("TYPE", "type"),
@@ -13,6 +13,15 @@ const DRIFT: &[Column] = &[
     column("DETECTED_AT", "detected_at"),
     column("REPAIRED", "repaired"),
 ];
+
+const EVALUATE: &[Flag] = &[Flag {
+    name: "flow",
+    value: "id",
+    field: "flow_id",
+    integer: false,
+    required: false,
+    about: "Instead of a device: a flow of the flow log, by the plan that decided on it",
+}];
 
 pub(super) fn kinds(kinds: &mut Vec<Kind>) {
     let mut kind = |name, about, command| {
@@ -81,8 +90,13 @@ fn explanations(kinds: &mut Vec<Kind>) {
         about,
         command("", post("/policy/evaluate"), about)
             .also_calls(&[get("/devices")])
-            .operands([operand("device", ParameterKind::Object("/devices"), Arity::One)])
+            .operands([operand("device", ParameterKind::Object("/devices"), Arity::Optional)])
+            .flags(EVALUATE)
             .work(Work::Special(Special::Evaluate))
-            .examples(["evaluate laptop | jq -r .sentence", "evaluate 02:00:00:00:00:0a"]),
+            .examples([
+                "evaluate laptop | jq -r .sentence",
+                "evaluate 02:00:00:00:00:0a",
+                "evaluate --flow 19aabbccddeeff00 | jq .flow.comparison",
+            ]),
     );
 }

@@ -85,6 +85,7 @@ fn name_of(state: &State, kind: AlertKind, id: Id) -> Option<String> {
             policy.map(|policy| policy.name.clone())
         }
         BlocklistUpdateFailed => state.threat_feeds.get(id).map(|feed| feed.name.clone()),
+        NodeUnreachable | SyncFailed => state.nodes.get(id).map(|node| node.name.clone()),
         KeyCreated => state.api_keys.get(id).map(|key| key.name.clone()),
         _ => None,
     }

@@ -78,6 +78,13 @@ impl Samples {
         Some(Baseline { median, deviation, samples, basis, threshold })
     }
 
+    /// Returns the second largest value of all hours: the largest one may have been an anomaly itself.
+    pub(super) fn second_largest(&self) -> f64 {
+        let mut values = self.0.as_deref().map(|hours| collect(hours)).unwrap_or_default();
+        values.sort_by(|a, b| b.total_cmp(a));
+        values.get(1).copied().unwrap_or_default()
+    }
+
     /// Returns the bytes of memory that it takes.
     pub(super) fn bytes(&self) -> usize {
         self.0.as_ref().map_or(0, |hours| size_of_val(&**hours))

@@ -10,8 +10,10 @@ use serde::{Deserialize, Serialize};
 use super::baseline::HOURS;
 use super::finding::{Anomaly, AnomalyWindow, Detected};
 use super::flows::FlowSeen;
+use super::observation_source::ObservationSource;
 use super::profile::{Check, Profile};
 use super::queries::QuerySeen;
+use crate::flow_log::FlowId;
 
 /// Maximum number of devices that are observed.
 const MAX_DEVICES: usize = 10_000;
@@ -25,12 +27,14 @@ const HOUR: i64 = 3600;
 const TOLERANCE: i64 = 120;
 
 /// Settings of the detection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnomalySettings {
     /// Hours that a device is observed before its values are compared.
     pub learning_hours: u32,
     /// Bytes within an hour that are always an anomaly.
     pub large_upload: u64,
+    /// Kinds that are not looked for.
+    pub disabled: BTreeSet<AnomalyKind>,
 }
 
 /// Time of an observation.
@@ -80,6 +84,8 @@ pub struct AnomalyEngine {
     /// Hour that is observed, and the time from which on.
     hour: Option<(i64, Timestamp)>,
     settings: Option<AnomalySettings>,
+    /// Sources that could be read the last time.
+    sources: BTreeSet<ObservationSource>,
 }
 
 impl AnomalyEngine {
@@ -89,7 +95,7 @@ impl AnomalyEngine {
             devices.pop_last();
         }
         let next = next.max(anomalies.iter().map(|anomaly| anomaly.id).max().unwrap_or_default());
-        AnomalyEngine { devices, anomalies, next, learned_since, hour: None, settings: None }
+        AnomalyEngine { devices, anomalies, next, learned_since, ..AnomalyEngine::default() }
     }
 
     pub fn stored(&self) -> Stored {
@@ -103,6 +109,11 @@ impl AnomalyEngine {
 
     pub fn set(&mut self, settings: AnomalySettings) {
         self.settings = Some(settings);
+    }
+
+    /// Notes which sources could be read.
+    pub fn set_sources(&mut self, sources: BTreeSet<ObservationSource>) {
+        self.sources = sources;
     }
 
     /// Begins a new hour where one has begun, and forgets devices that are gone. To be called before observations.
@@ -123,7 +134,8 @@ impl AnomalyEngine {
                 let late = since.as_second() - clock.begin_of(observed).as_second();
                 let is_whole = hour == observed + 1 && late <= TOLERANCE;
                 let week = hour_of_week(observed);
-                self.devices.values_mut().for_each(|profile| profile.end_hour(week, is_whole));
+                let AnomalyEngine { devices, sources, .. } = self;
+                devices.values_mut().for_each(|profile| profile.end_hour(week, is_whole, sources));
                 self.hour = Some((hour, clock.now));
             }
             None => self.hour = Some((hour, clock.now)),
@@ -144,12 +156,10 @@ impl AnomalyEngine {
         }
     }
 
-    pub fn note_flow(&mut self, device: Id, flow: &FlowSeen) {
+    pub fn note_flow(&mut self, device: Id, flow: &FlowSeen<'_>) {
         let learning = self.learning_hours();
         if let Some(profile) = self.devices.get_mut(&device) {
-            let is_learning = profile.hours < learning;
-            profile.hour().flows.note(flow);
-            profile.note_port(flow.port, is_learning);
+            profile.note_flow(flow, learning);
         }
     }
 
@@ -162,15 +172,20 @@ impl AnomalyEngine {
 
     /// Compares what was observed with what is usual. Returns the anomalies that are new.
     pub fn check(&mut self, clock: Clock) -> Vec<Anomaly> {
-        let (Some((hour, since)), Some(settings)) = (self.hour, self.settings) else { return Vec::new() };
+        let (Some((hour, since)), Some(settings)) = (self.hour, self.settings.clone()) else {
+            return Vec::new();
+        };
         let mut found: Vec<(Id, Detected)> = Vec::new();
         for (id, profile) in &self.devices {
             let check = Check {
                 hour: hour_of_week(hour),
                 is_learning: profile.hours < settings.learning_hours,
+                is_learning_flows: profile.flow_hours < settings.learning_hours,
                 large_upload: settings.large_upload,
             };
-            found.extend(profile.check(check).into_iter().map(|detected| (*id, detected)));
+            let detected = profile.check(check).into_iter();
+            let enabled = detected.filter(|detected| !settings.disabled.contains(&detected.kind));
+            found.extend(enabled.map(|detected| (*id, detected)));
         }
         let window = AnomalyWindow { from: since, to: clock.now };
         let mut opened = Vec::new();
@@ -198,6 +213,7 @@ impl AnomalyEngine {
                 open.observed = detected.observed;
                 open.score = detected.score().max(open.score);
                 open.description.clone_from(&detected.description);
+                open.flow_ids.clone_from(&detected.flow_ids);
                 open.baseline = detected.baseline;
                 open.last_seen = window.to;
             }
@@ -222,6 +238,7 @@ impl AnomalyEngine {
             unit: detected.unit.to_owned(),
             window,
             rests_on: detected.rests_on.to_owned(),
+            flow_ids: detected.flow_ids.clone(),
             description: detected.description.clone(),
             first_seen: window.to,
             last_seen: window.to,
@@ -240,6 +257,19 @@ impl AnomalyEngine {
         self.anomalies.retain(|anomaly| now.duration_since(anomaly.last_seen) < RETENTION);
         let surplus = self.anomalies.len().saturating_sub(MAX_ANOMALIES);
         self.anomalies.drain(..surplus);
+    }
+
+    /// Names the flows on which an anomaly of counters rests, and adds to its description.
+    pub fn attach_flows(&mut self, id: u64, flow_ids: Vec<FlowId>, addition: &str) {
+        if let Some(anomaly) = self.anomalies.iter_mut().rev().find(|anomaly| anomaly.id == id) {
+            anomaly.flow_ids = flow_ids;
+            anomaly.description.push_str(addition);
+        }
+    }
+
+    /// Reports whether a kind is looked for.
+    pub fn is_enabled(&self, kind: AnomalyKind) -> bool {
+        self.settings.as_ref().is_none_or(|settings| !settings.disabled.contains(&kind))
     }
 
     /// Returns all anomalies, newest first.
@@ -265,8 +295,18 @@ impl AnomalyEngine {
         (self.devices.len(), self.devices.values().filter(|profile| profile.hours < learning).count())
     }
 
+    /// Returns the number of devices of which too few hours were observed, as this counts them.
+    pub(super) fn learning(&self, hours: impl Fn(&Profile) -> u32) -> usize {
+        let learning = self.learning_hours();
+        self.devices.values().filter(|profile| hours(profile) < learning).count()
+    }
+
+    pub(super) fn sources(&self) -> &BTreeSet<ObservationSource> {
+        &self.sources
+    }
+
     fn learning_hours(&self) -> u32 {
-        self.settings.map_or(u32::MAX, |settings| settings.learning_hours)
+        self.settings.as_ref().map_or(u32::MAX, |settings| settings.learning_hours)
     }
 
     /// Returns the profile of a device.

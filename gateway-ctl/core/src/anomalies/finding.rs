@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::baseline::Baseline;
+use crate::flow_log::FlowId;
 
 /// Time in which the value was observed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -35,6 +36,10 @@ pub struct Anomaly {
     pub window: AnomalyWindow,
     /// Source that it rests on.
     pub rests_on: String,
+    /// Flows that it rests on, at most eight: those of the last connections, or with the most bytes. Empty if it rests on no
+    /// flows.
+    #[serde(default)]
+    pub flow_ids: Vec<FlowId>,
     /// Human-readable description.
     pub description: String,
     pub first_seen: Timestamp,
@@ -68,6 +73,7 @@ pub(super) struct Detected {
     pub unit: &'static str,
     pub baseline: Option<Baseline>,
     pub rests_on: &'static str,
+    pub flow_ids: Vec<FlowId>,
     pub description: String,
 }
 
@@ -83,7 +89,10 @@ impl Detected {
     pub(super) fn severity(&self) -> Severity {
         match self.kind {
             AnomalyKind::MacSpoof => Severity::Critical,
-            AnomalyKind::NewPort | AnomalyKind::NightActivity | AnomalyKind::DohUsage => Severity::Info,
+            AnomalyKind::NewPort
+            | AnomalyKind::NewDestinationCountry
+            | AnomalyKind::NightActivity
+            | AnomalyKind::DohUsage => Severity::Info,
             _ if self.score() >= 0.95 => Severity::Critical,
             _ => Severity::Warning,
         }

@@ -2,20 +2,25 @@
 
 use std::net::IpAddr;
 
-use super::sets::{BoundedMap, BoundedSet};
+use super::sets::{BoundedMap, BoundedSet, LastFlows};
+use crate::countries::CountryCode;
+use crate::flow_log::FlowId;
 
-/// Value with the number of its counterparts.
-type Counted<T> = (T, usize);
+/// Value with the number of its counterparts, and flows to them.
+pub(super) type Counted<T> = (T, usize, Vec<FlowId>);
 
 /// Flow that a device began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FlowSeen {
-    /// Seconds since 1970.
-    pub at: i64,
+pub struct FlowSeen<'a> {
+    /// Its id has the time of its start.
+    pub id: FlowId,
     pub destination: IpAddr,
     pub port: u16,
     /// Number of the protocol of IP.
     pub protocol: u8,
+    /// Name by which the device had asked for the destination, in lower case.
+    pub name: Option<&'a str>,
+    pub country: Option<CountryCode>,
     /// The destination is a public resolver of DNS over HTTPS.
     pub is_doh: bool,
     /// The destination is in a LAN of the gateway.
@@ -38,85 +43,163 @@ const MIN_INTERVAL: u32 = 30;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct HourFlows {
     pub count: u64,
-    ports_of: BoundedMap<IpAddr, BoundedSet<u16, 40>, 24>,
-    addresses_of: BoundedMap<u16, BoundedSet<IpAddr, 80>, 5>,
-    starts: BoundedMap<(IpAddr, u16), Starts, 40>,
-    pub doh: Option<IpAddr>,
-    /// Address and port of Tor or a VPN.
-    pub tunnel: Option<(IpAddr, u16)>,
+    ports_of: BoundedMap<IpAddr, Scanned<u16, 40>, 24>,
+    addresses_of: BoundedMap<u16, Scanned<IpAddr, 80>, 5>,
+    starts: BoundedMap<Target, Starts, 40>,
+    pub doh: Option<(IpAddr, FlowId)>,
 }
 
-/// Times of the last connections.
+/// Destination of regular connections: what is asked for by name may have an address today and another one tomorrow.
+pub(super) type Target = u32;
+
+/// Values, and the last flows to them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Scanned<T, const MOST: usize> {
+    values: BoundedSet<T, MOST>,
+    flows: LastFlows,
+}
+
+impl<T, const MOST: usize> Default for Scanned<T, MOST> {
+    fn default() -> Self {
+        Scanned { values: BoundedSet::default(), flows: LastFlows::default() }
+    }
+}
+
+impl<T: Ord, const MOST: usize> Scanned<T, MOST> {
+    fn insert(&mut self, value: T, flow: FlowId) {
+        let before = self.values.len();
+        self.values.insert(value);
+        if self.values.len() > before {
+            self.flows.push(flow);
+        }
+    }
+}
+
+/// Times of the last connections to a destination.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Starts([u32; MIN_BEACONS + 1], usize);
+struct Starts {
+    times: [u32; MIN_BEACONS + 1],
+    count: usize,
+    flows: LastFlows,
+    last: Option<(IpAddr, u16)>,
+}
 
 impl Starts {
-    fn push(&mut self, at: i64) {
-        let at = u32::try_from(at).unwrap_or_default();
+    fn push(&mut self, flow: &FlowSeen<'_>) {
+        let at = u32::try_from(flow.id.start().as_second()).unwrap_or_default();
         // Several connections at once are one visit.
-        if self.1 > 0 && at.saturating_sub(self.0[0]) < 5 {
+        if self.count > 0 && at.saturating_sub(self.times[0]) < 5 {
             return;
         }
-        self.0.rotate_right(1);
-        self.0[0] = at;
-        self.1 += 1;
+        self.times.rotate_right(1);
+        self.times[0] = at;
+        self.count += 1;
+        self.flows.push(flow.id);
+        self.last = Some((flow.destination, flow.port));
     }
 
     /// Returns the interval in seconds, if the times are regular.
     fn interval(&self) -> Option<u32> {
-        if self.1 < self.0.len() {
+        if self.count < self.times.len() {
             return None;
         }
-        let steps = || self.0.windows(2).map(|pair| pair[0].saturating_sub(pair[1]));
+        let steps = || self.times.windows(2).map(|pair| pair[0].saturating_sub(pair[1]));
         let (least, most) = (steps().min()?, steps().max()?);
         let is_regular = least >= MIN_INTERVAL && (most - least).saturating_mul(10) <= least;
-        is_regular.then_some((self.0[0] - self.0[MIN_BEACONS]) / MIN_BEACONS as u32)
+        is_regular.then_some((self.times[0] - self.times[MIN_BEACONS]) / MIN_BEACONS as u32)
     }
 }
 
+/// Regular connections.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Beacon {
+    pub target: Target,
+    pub address: IpAddr,
+    pub port: u16,
+    /// In seconds.
+    pub interval: u32,
+    pub flows: Vec<FlowId>,
+}
+
 impl HourFlows {
-    pub(super) fn note(&mut self, flow: &FlowSeen) {
+    pub(super) fn note(&mut self, flow: &FlowSeen<'_>) {
         self.count += 1;
-        self.ports_of.entry(flow.destination, BoundedSet::len).insert(flow.port);
+        let ports = self.ports_of.entry(flow.destination, |scanned| scanned.values.len());
+        ports.insert(flow.port, flow.id);
         if !COMMON_PORTS.contains(&flow.port) {
-            self.addresses_of.entry(flow.port, BoundedSet::len).insert(flow.destination);
+            let addresses = self.addresses_of.entry(flow.port, |scanned| scanned.values.len());
+            addresses.insert(flow.destination, flow.id);
         }
         if !flow.is_local {
-            self.starts.entry((flow.destination, flow.port), |starts| starts.1).push(flow.at);
+            self.starts.entry(target(flow), |starts| starts.count).push(flow);
         }
         if flow.is_doh && matches!(flow.port, 443 | 853) {
-            self.doh = Some(flow.destination);
-        }
-        if !flow.is_local && is_tunnel(flow.protocol, flow.port) {
-            self.tunnel = Some((flow.destination, flow.port));
+            self.doh = Some((flow.destination, flow.id));
         }
     }
 
     /// Returns the address with the most ports, and the port with the most addresses.
     pub(super) fn scan(&self) -> (Option<Counted<IpAddr>>, Option<Counted<u16>>) {
-        let ports = self.ports_of.iter().map(|(address, ports)| (*address, ports.len()));
-        let addresses = self.addresses_of.iter().map(|(port, addresses)| (*port, addresses.len()));
-        (ports.max_by_key(|found| found.1), addresses.max_by_key(|found| found.1))
+        fn most<K: Copy, T: Ord, const MOST: usize>(
+            found: Option<(&K, &Scanned<T, MOST>)>,
+        ) -> Option<Counted<K>> {
+            found.map(|(key, scanned)| (*key, scanned.values.len(), scanned.flows.list()))
+        }
+        let ports = self.ports_of.iter().max_by_key(|(_, scanned)| scanned.values.len());
+        let addresses = self.addresses_of.iter().max_by_key(|(_, scanned)| scanned.values.len());
+        (most(ports), most(addresses))
     }
 
-    /// Returns a destination of regular connections, with the interval in seconds.
-    pub(super) fn beacon(&self) -> Option<((IpAddr, u16), u32)> {
-        self.starts.iter().find_map(|(target, starts)| Some((*target, starts.interval()?)))
+    /// Returns the destinations of regular connections.
+    pub(super) fn beacons(&self) -> impl Iterator<Item = Beacon> {
+        self.starts.iter().filter_map(|(target, starts)| {
+            let ((address, port), interval) = (starts.last?, starts.interval()?);
+            Some(Beacon { target: *target, address, port, interval, flows: starts.flows.list() })
+        })
     }
 
     /// Returns the bytes of memory that it takes, at most.
     pub(super) fn bytes(&self) -> usize {
-        let ports: usize = self.ports_of.iter().map(|(_, ports)| 80 + 8 * ports.len()).sum();
-        let addresses: usize = self.addresses_of.iter().map(|(_, addresses)| 64 + 24 * addresses.len()).sum();
-        256 + ports + addresses + 112 * self.starts.len()
+        let ports: usize = self.ports_of.iter().map(|(_, ports)| 176 + 8 * ports.values.len()).sum();
+        let addresses: usize =
+            self.addresses_of.iter().map(|(_, addresses)| 160 + 24 * addresses.values.len()).sum();
+        256 + ports + addresses + 248 * self.starts.len()
     }
 }
 
-/// Reports whether a port is one of Tor (ORPort, DirPort), OpenVPN, WireGuard, IPsec, L2TP or PPTP.
+fn target(flow: &FlowSeen<'_>) -> Target {
+    let mut bytes = flow.port.to_le_bytes().to_vec();
+    match flow.name {
+        Some(name) => bytes.extend(super::names::domain(name).as_bytes()),
+        None => bytes.extend(network(flow.destination)),
+    }
+    hash(&bytes)
+}
+
+/// Returns the key of a tunnel: the port, and the network of the other end, whose hosts take turns.
+pub(super) fn tunnel(flow: &FlowSeen<'_>) -> Option<u32> {
+    let is_one = !flow.is_local && is_tunnel(flow.protocol, flow.port);
+    is_one.then(|| hash(&[&flow.port.to_le_bytes()[..], &network(flow.destination)].concat()))
+}
+
+fn hash(bytes: &[u8]) -> u32 {
+    // The seed is the same in every run, because the file of the baselines contains it.
+    (rapidhash::v3::rapidhash_v3(bytes) >> 32) as u32
+}
+
+/// Returns the first 16 bits of an IPv4 address, and 32 of an IPv6 address: about what one operator has.
+fn network(address: IpAddr) -> Vec<u8> {
+    match address {
+        IpAddr::V4(four) => four.octets()[..2].to_vec(),
+        IpAddr::V6(six) => six.octets()[..4].to_vec(),
+    }
+}
+
+/// Reports whether a port is one of Tor (ORPort, DirPort), OpenVPN, WireGuard, Tailscale, IPsec, L2TP or PPTP.
 fn is_tunnel(protocol: u8, port: u16) -> bool {
     match protocol {
         TCP => matches!(port, 1194 | 1723 | 9001 | 9030),
-        UDP => matches!(port, 500 | 1194 | 1701 | 4500 | 51820),
+        UDP => matches!(port, 500 | 1194 | 1701 | 4500 | 41641 | 51820),
         _ => false,
     }
 }

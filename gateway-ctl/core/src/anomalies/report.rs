@@ -1,6 +1,6 @@
 //! Summary of the detection.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use gateway_model::kinds::anomaly::{AnomalyKind, AnomalyStatus};
 use jiff::{SignedDuration, Timestamp};
@@ -8,18 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::engine::AnomalyEngine;
-
-/// Source of observations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ObservationSource {
-    DeviceCounters,
-    QueryLog,
-    Hosts,
-    FlowLog,
-    /// A database of the countries of addresses.
-    Countries,
-}
+use super::observation_source::ObservationSource;
 
 /// Summary of the detection.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -44,6 +33,15 @@ pub struct AnomalyStats {
     pub kinds: Vec<AnomalyKindState>,
     /// DNS queries that were not observed, because there were too many.
     pub missed_queries: u64,
+    /// Flows that were not observed, because there were too many.
+    pub missed_flows: u64,
+}
+
+/// Numbers of what was not observed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Missed {
+    pub queries: u64,
+    pub flows: u64,
 }
 
 /// State of a kind.
@@ -55,6 +53,8 @@ pub struct AnomalyKindState {
     pub source: ObservationSource,
     /// Reason for which it is not observed.
     pub reason: Option<String>,
+    /// Number of devices of which it is still learned what is usual. 0 if it needs no baseline.
+    pub devices_learning: usize,
 }
 
 /// Returns the source of the observations of a kind.
@@ -74,20 +74,28 @@ fn missing(source: ObservationSource) -> &'static str {
         ObservationSource::DeviceCounters => "The counters of the dataplane cannot be read.",
         ObservationSource::QueryLog => "The gateway runs no resolver.",
         ObservationSource::Hosts => "Hosts are not observed.",
-        ObservationSource::FlowLog => "Flows are not compared.",
-        ObservationSource::Countries => "The countries of addresses are not known.",
+        ObservationSource::FlowLog => "Flows are not logged: flow_log.enabled, or there is no kernel.",
+        ObservationSource::Countries => {
+            "The countries of addresses are not known: countries.database names no database, or flows are not logged."
+        }
     }
 }
 
 impl AnomalyEngine {
-    /// Returns the summary. `sources` are those that are there.
-    pub fn stats(
-        &self,
-        enabled: bool,
-        sources: &BTreeSet<ObservationSource>,
-        missed_queries: u64,
-        now: Timestamp,
-    ) -> AnomalyStats {
+    fn learning_of(&self, kind: AnomalyKind) -> usize {
+        use AnomalyKind::*;
+        match kind {
+            AbnormalUpload | NightActivity | DnsVolume | DnsNxdomainBurst => {
+                self.learning(|profile| profile.hours)
+            }
+            NewPort | Beaconing | TorOrVpnUsage => self.learning(|profile| profile.flow_hours),
+            NewDestinationCountry => self.learning(|profile| profile.country_hours),
+            LargeUpload | DgaLike | DnsTunnelLike | DohUsage | PortScan | MacSpoof => 0,
+        }
+    }
+
+    /// Returns the summary.
+    pub fn stats(&self, enabled: bool, missed: Missed, now: Timestamp) -> AnomalyStats {
         let (devices, devices_learning) = self.devices();
         let (mut by_kind, mut by_severity) = (BTreeMap::new(), BTreeMap::new());
         for anomaly in self.anomalies() {
@@ -98,12 +106,17 @@ impl AnomalyEngine {
         let is_new = |first: Timestamp| now.duration_since(first) < day;
         let state = |kind: &AnomalyKind| {
             let source = source_of(*kind);
-            let observed = enabled && sources.contains(&source);
-            let reason = (!observed).then(|| match enabled {
-                true => missing(source).to_owned(),
-                false => "The detection is off: anomalies.enabled.".to_owned(),
-            });
-            AnomalyKindState { kind: *kind, observed, source, reason }
+            let reason = if !enabled {
+                Some("The detection is off: anomalies.enabled.".to_owned())
+            } else if !self.is_enabled(*kind) {
+                Some("It is off: anomalies.disabled_kinds.".to_owned())
+            } else if !self.sources().contains(&source) {
+                Some(missing(source).to_owned())
+            } else {
+                None
+            };
+            let devices_learning = self.learning_of(*kind);
+            AnomalyKindState { kind: *kind, observed: reason.is_none(), source, reason, devices_learning }
         };
         AnomalyStats {
             enabled,
@@ -116,7 +129,8 @@ impl AnomalyEngine {
             open: self.anomalies().filter(|anomaly| anomaly.status == AnomalyStatus::Open).count(),
             last_24h: self.anomalies().filter(|anomaly| is_new(anomaly.first_seen)).count(),
             kinds: AnomalyKind::ALL.iter().map(state).collect(),
-            missed_queries,
+            missed_queries: missed.queries,
+            missed_flows: missed.flows,
         }
     }
 }

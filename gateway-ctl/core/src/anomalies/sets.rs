@@ -2,6 +2,28 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::flow_log::FlowId;
+
+/// Maximum number of flows that a finding names.
+pub const MAX_FLOWS: usize = 8;
+
+/// The last flows of an observation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct LastFlows(Vec<FlowId>);
+
+impl LastFlows {
+    pub(super) fn push(&mut self, flow: FlowId) {
+        if self.0.len() >= MAX_FLOWS {
+            self.0.remove(0);
+        }
+        self.0.push(flow);
+    }
+
+    pub(super) fn list(&self) -> Vec<FlowId> {
+        self.0.clone()
+    }
+}
+
 /// Set of at most so many values. Further ones are not taken: the count is then a lower bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct BoundedSet<T, const MOST: usize>(BTreeSet<T>);

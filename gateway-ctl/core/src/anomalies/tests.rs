@@ -9,6 +9,10 @@ use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
 
 use super::*;
+use crate::countries::CountryCode;
+use crate::flow_log::FlowId;
+
+mod flows;
 
 const MIB: u64 = 1 << 20;
 
@@ -20,7 +24,7 @@ struct Scene {
 }
 
 fn settings(learning_hours: u32) -> AnomalySettings {
-    AnomalySettings { learning_hours, large_upload: 2048 * MIB }
+    AnomalySettings { learning_hours, large_upload: 2048 * MIB, disabled: BTreeSet::new() }
 }
 
 impl Scene {
@@ -29,6 +33,7 @@ impl Scene {
         let now: Timestamp = "2026-11-02T00:00:00Z".parse().expect("a time");
         let mut engine = AnomalyEngine::default();
         engine.set(settings(24));
+        engine.set_sources(BTreeSet::from([ObservationSource::FlowLog, ObservationSource::Countries]));
         let mut scene = Scene { engine, device: Id::mint(now, 1), now };
         scene.begin();
         scene
@@ -63,10 +68,30 @@ impl Scene {
         self.engine.note_query(self.device, &QuerySeen { name, nxdomain, is_doh: false });
     }
 
-    fn flow(&mut self, destination: IpAddr, port: u16, protocol: u8) {
-        let at = self.now.as_second();
-        let flow = FlowSeen { at, destination, port, protocol, is_doh: false, is_local: false };
+    fn flow(&mut self, destination: IpAddr, port: u16, protocol: u8) -> FlowId {
+        self.flow_to(destination, port, protocol, None)
+    }
+
+    fn flow_to(
+        &mut self,
+        destination: IpAddr,
+        port: u16,
+        protocol: u8,
+        country: Option<CountryCode>,
+    ) -> FlowId {
+        let id = FlowId::new(self.now, &port.to_le_bytes());
+        let (name, is_doh, is_local) = (None, false, false);
+        let flow = FlowSeen { id, destination, port, protocol, name, country, is_doh, is_local };
         self.engine.note_flow(self.device, &flow);
+        id
+    }
+
+    /// Lets the time of learning pass, with the same flow in each hour.
+    fn learn_flows(&mut self, destination: IpAddr, port: u16) {
+        for _ in 0..25 {
+            self.flow(destination, port, 6);
+            assert_eq!(self.pass(60), []);
+        }
     }
 
     fn kinds(&mut self) -> Vec<AnomalyKind> {
@@ -177,46 +202,6 @@ fn generated_names_and_long_names_below_one_domain_need_no_baseline() {
 }
 
 #[test]
-fn scans_beacons_tunnels_and_new_ports_are_found_in_flows() {
-    let mut scene = Scene::new();
-    (0..30).for_each(|port| scene.flow(address(1), 100 + port, 6));
-    assert_eq!(scene.kinds(), [AnomalyKind::PortScan]);
-
-    let mut scene = Scene::new();
-    (0..60).for_each(|last| scene.flow(address(last), 22, 6));
-    assert_eq!(scene.kinds(), [AnomalyKind::PortScan]);
-
-    let mut scene = Scene::new();
-    for _ in 0..11 {
-        scene.flow(address(9), 443, 6);
-        scene.now += SignedDuration::from_secs(60);
-    }
-    assert_eq!(scene.kinds(), [AnomalyKind::Beaconing]);
-    scene.flow(address(9), 51820, 17);
-    assert_eq!(scene.kinds(), [AnomalyKind::TorOrVpnUsage]);
-
-    let mut scene = Scene::new();
-    for hour in 0..25 {
-        scene.flow(address(9), 443, 6);
-        scene.flow(address(9), 40_000 + hour, 17);
-        scene.pass(60);
-    }
-    assert_eq!(scene.kinds(), []);
-    scene.flow(address(9), 2323, 6);
-    assert_eq!(scene.kinds(), [AnomalyKind::NewPort]);
-}
-
-#[test]
-fn visits_without_an_interval_are_no_beacon() {
-    let mut scene = Scene::new();
-    for step in 0..20 {
-        scene.flow(address(9), 443, 6);
-        scene.now += SignedDuration::from_secs(40 + (step * 37) % 90);
-    }
-    assert_eq!(scene.kinds(), []);
-}
-
-#[test]
 fn an_hour_that_was_not_observed_from_its_begin_is_no_sample() {
     let mut scene = Scene::new();
     scene.pass(60);
@@ -253,16 +238,18 @@ fn what_is_stored_goes_on_after_a_restart() {
 
 #[test]
 fn kinds_that_are_not_observed_say_why() {
-    let scene = Scene::new();
-    let sources = BTreeSet::from([ObservationSource::QueryLog]);
-    let stats = scene.engine.stats(true, &sources, 3, scene.now);
+    let mut scene = Scene::new();
+    scene.engine.set_sources(BTreeSet::from([ObservationSource::QueryLog]));
+    let missed = Missed { queries: 3, flows: 4 };
+    let stats = scene.engine.stats(true, missed, scene.now);
     assert_eq!(stats.kinds.len(), AnomalyKind::ALL.len());
     let state = |kind| stats.kinds.iter().find(|state| state.kind == kind).expect("every kind");
     assert!(state(AnomalyKind::DnsVolume).observed && state(AnomalyKind::DnsVolume).reason.is_none());
     let country = state(AnomalyKind::NewDestinationCountry);
     assert!(!country.observed && country.reason.is_some());
-    assert!(stats.learning && stats.devices == 1 && stats.missed_queries == 3);
-    let off = scene.engine.stats(false, &sources, 0, scene.now);
+    assert!(stats.learning && stats.devices == 1);
+    assert_eq!((stats.missed_queries, stats.missed_flows), (3, 4));
+    let off = scene.engine.stats(false, missed, scene.now);
     assert!(off.kinds.iter().all(|state| !state.observed && state.reason.is_some()));
 }
 
@@ -288,7 +275,9 @@ proptest! {
                     1 | 2 => scene.query(name, *flag),
                     _ => {
                         let [a, b, ..] = number.to_le_bytes();
-                        scene.flow(Ipv4Addr::new(10, a, b, round as u8).into(), (*number >> 16) as u16, 6);
+                        let country = CountryCode::new([b'A' + a % 26, b'A' + b % 26]);
+                        let to = Ipv4Addr::new(10, a, b, round as u8).into();
+                        scene.flow_to(to, (*number >> 16) as u16, 6, country);
                     }
                 }
             }

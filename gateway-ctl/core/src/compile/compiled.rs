@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
-use gateway_common::wire::{ActionValue, Choice, RANK_NONE};
+use gateway_common::verdict::Verdict;
+use gateway_common::wire::{ActionValue, Choice};
 use gateway_model::id::Id;
 use gateway_model::kinds::routing_policy::{FailPolicy, Hop, PolicyStatus};
 use jiff::Timestamp;
@@ -12,7 +13,7 @@ use serde::Serialize;
 use super::Input;
 use super::leg::Legs;
 use super::trial::TriedPolicies;
-use crate::indexes::{LegId, PolicyIndex, ProxyIndex};
+use crate::indexes::{LegId, PolicyIndex, ProxyIndex, Rank};
 use crate::plan::Plan;
 
 /// Plan with the data that explains it.
@@ -33,7 +34,7 @@ pub struct CompiledPolicy {
     pub id: Id,
     pub name: String,
     pub priority: i64,
-    pub rank: u32,
+    pub rank: Rank,
     /// Index of its counters.
     pub number: PolicyIndex,
     pub fail_policy: FailPolicy,
@@ -101,11 +102,13 @@ impl Compiled {
     }
 
     /// The policy that has a rank.
-    pub fn policy(&self, rank: u32) -> Option<&CompiledPolicy> {
-        if rank == RANK_NONE {
-            return None;
-        }
-        self.policies.get(usize::try_from(rank).ok()?)
+    pub fn policy(&self, rank: Rank) -> Option<&CompiledPolicy> {
+        self.policies.get(rank.index())
+    }
+
+    /// The policy that decided.
+    pub fn policy_of(&self, verdict: &Verdict) -> Option<&CompiledPolicy> {
+        Rank::of_wire(verdict.rank).and_then(|rank| self.policy(rank))
     }
 
     /// The legs that the plan may send traffic to.

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use gateway_common::wire::{DeviceValue, LIST_SHIFT, RANK_NONE, device_flags};
+use gateway_common::wire::{DeviceValue, LIST_SHIFT, device_flags};
 use gateway_model::kinds::device::DeviceStatus;
 use gateway_model::kinds::trust_class::{Internet, LanAccess};
 use gateway_model::settings::bootstrap::UnknownHosts;
@@ -14,6 +14,7 @@ use gateway_model::{Device, decode};
 use super::Input;
 use super::blocks;
 use super::policies::Ranks;
+use crate::indexes::Rank;
 use crate::plan::Dataplane;
 
 pub(super) fn lower(input: &Input<'_>, ranks: &Ranks, dataplane: &mut Dataplane) {
@@ -25,13 +26,13 @@ pub(super) fn lower(input: &Input<'_>, ranks: &Ranks, dataplane: &mut Dataplane)
         let exceptions = input.active_exceptions().filter(|exception| exception.device_id == device.meta.id);
         let end = exceptions.filter(|exception| exception.diverts()).filter_map(|one| one.expires_at).min();
         let value = DeviceValue {
-            rank: ranks.devices.get(&device.meta.id).copied().unwrap_or(RANK_NONE),
+            rank: Rank::raw(ranks.devices.get(&device.meta.id).copied()),
             number: device.meta.slot,
             flags: flags(input, device, &resolvers, restricts)
                 | blocks::flags(input, blocks.of(device, input.state), mode)
                 | ranks.lists.get(&device.meta.id).map_or(0, |list| u32::from(list.number) << LIST_SHIFT),
             until: end.map_or(0, |end| input.deadline(end)),
-            rank_after: ranks.devices_after.get(&device.meta.id).copied().unwrap_or(RANK_NONE),
+            rank_after: Rank::raw(ranks.devices_after.get(&device.meta.id).copied()),
         };
         for mac in device.all_macs() {
             dataplane.devices_by_mac.insert(mac.0, value);

@@ -240,14 +240,3 @@ fn uplink<'a>(legs: impl Iterator<Item = &'a Leg>, called: &str) -> Option<&'a L
     // An interface goes before a name.
     legs.filter(is_called).min_by_key(|leg| leg.interface != called)
 }
-
-/// The legs that forwarders name: they need a route though no policy names them.
-pub(super) fn of_forwarders<'a>(
-    state: &State,
-    legs: impl Iterator<Item = &'a Leg> + Clone,
-) -> impl Iterator<Item = LegId> {
-    let forwarders = state.dns_forwarders.iter().filter(|forwarder| forwarder.enabled);
-    forwarders
-        .filter_map(move |forwarder| named_leg(state, legs.clone(), &forwarder.egress))
-        .map(|leg| leg.number)
-}

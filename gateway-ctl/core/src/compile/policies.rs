@@ -24,20 +24,20 @@ use super::hops::{ResolvedEgress, resolve_egress, states};
 use super::lan_sources::scope_of;
 use super::own_interfaces::own_interfaces;
 use super::{Compiled, CompiledPolicy, Finding, HopState, Input, Leg, Legs};
-use crate::indexes::{LegId, PolicyIndex};
+use crate::indexes::{LegId, PolicyIndex, Rank};
 use crate::plan::DomainRule;
 
 /// The best rank for every key that a policy names.
 pub(super) struct Ranks {
-    pub all: u32,
+    pub all: Option<Rank>,
     pub interfaces: BTreeMap<InterfaceKey, InterfaceValue>,
-    pub vlans: BTreeMap<u16, u32>,
-    pub devices: BTreeMap<Id, u32>,
+    pub vlans: BTreeMap<u16, Rank>,
+    pub devices: BTreeMap<Id, Rank>,
     /// Ranks of devices with exceptions, after their exceptions.
-    pub devices_after: BTreeMap<Id, u32>,
-    pub sources: BTreeMap<IpNet, u32>,
-    pub destinations: BTreeMap<IpNet, u32>,
-    pub destination_ports: BTreeMap<u16, BTreeMap<IpNet, u32>>,
+    pub devices_after: BTreeMap<Id, Rank>,
+    pub sources: BTreeMap<IpNet, Rank>,
+    pub destinations: BTreeMap<IpNet, Rank>,
+    pub destination_ports: BTreeMap<u16, BTreeMap<IpNet, Rank>>,
     pub domains: Vec<DomainRule>,
     /// Destination lists of devices that have their own.
     pub lists: BTreeMap<Id, List>,
@@ -48,8 +48,8 @@ pub(super) struct Ranks {
 pub(super) struct List {
     /// Number of the list, from 1.
     pub number: u16,
-    pub destinations: BTreeMap<IpNet, u32>,
-    pub ports: BTreeMap<u16, BTreeMap<IpNet, u32>>,
+    pub destinations: BTreeMap<IpNet, Rank>,
+    pub ports: BTreeMap<u16, BTreeMap<IpNet, Rank>>,
 }
 
 pub(super) fn lower(
@@ -58,7 +58,7 @@ pub(super) fn lower(
     compiled: &mut Compiled,
 ) -> Ranks {
     let mut ranks = Ranks {
-        all: RANK_NONE,
+        all: None,
         interfaces: interfaces(input, &compiled.legs),
         vlans: BTreeMap::new(),
         devices: BTreeMap::new(),
@@ -98,13 +98,13 @@ pub(super) fn lower_egress(input: &Input<'_>, in_trial: &[Cow<'_, RoutingPolicy>
 fn in_force<'a>(
     in_trial: &'a [Cow<'_, RoutingPolicy>],
     now: Timestamp,
-) -> impl Iterator<Item = (u32, &'a RoutingPolicy)> {
+) -> impl Iterator<Item = (Rank, &'a RoutingPolicy)> {
     let policies = in_trial.iter().map(|policy| &**policy);
-    (0u32..).zip(policies.filter(move |policy| policy.in_force(now)))
+    Rank::all().zip(policies.filter(move |policy| policy.in_force(now)))
 }
 
 /// Adds a policy and its action.
-fn put_to_work(input: &Input<'_>, policy: &RoutingPolicy, rank: u32, compiled: &mut Compiled) {
+fn put_to_work(input: &Input<'_>, policy: &RoutingPolicy, rank: Rank, compiled: &mut Compiled) {
     let exception_until = input.exception_end(policy.meta.id);
     let end = exception_until.or(policy.expires_at);
     let (policy, mut action) = policy_at_work(input, policy, rank, &compiled.legs);
@@ -141,7 +141,7 @@ const fn key_of(index: u32, vlan: u16) -> InterfaceKey {
 
 impl Ranks {
     /// Notes a destination for one device.
-    fn note_of(&mut self, input: &Input<'_>, device: Id, source: &Source, rank: u32) {
+    fn note_of(&mut self, input: &Input<'_>, device: Id, source: &Source, rank: Rank) {
         if let Source::Domain(pattern) = source {
             if let Some(device) = input.state.devices.get(device) {
                 let device = Some(device.meta.slot);
@@ -161,7 +161,7 @@ impl Ranks {
     }
 
     /// Records the ranks of devices after the end of their exceptions.
-    fn note_after(&mut self, input: &Input<'_>, source: &Source, rank: u32) {
+    fn note_after(&mut self, input: &Input<'_>, source: &Source, rank: Rank) {
         match source {
             Source::Device(id) => better(self.devices_after.entry(*id), rank),
             Source::DeviceGroup(id) => {
@@ -193,7 +193,7 @@ impl Ranks {
         input: &Input<'_>,
         policy: &RoutingPolicy,
         source: &Source,
-        rank: u32,
+        rank: Rank,
         findings: &mut Vec<Finding>,
     ) {
         let mut find = |code, message| {
@@ -204,13 +204,13 @@ impl Ranks {
             }
         };
         match source {
-            Source::All => self.all = self.all.min(rank),
+            Source::All => self.all = Some(self.all.map_or(rank, |best| best.min(rank))),
             Source::Interface(name) => match input.facts.links.get(name.as_str()) {
                 Some(link) if self.interfaces.contains_key(&key_of(link.index, 0)) => {
                     let vlan = link.vlan.as_ref().map_or(0, |(_, id)| *id);
                     for tag in [0, vlan] {
                         if let Some(value) = self.interfaces.get_mut(&key_of(link.index, tag)) {
-                            value.rank = value.rank.min(rank);
+                            value.rank = value.rank.min(rank.get());
                         }
                     }
                 }
@@ -247,7 +247,7 @@ impl Ranks {
     }
 }
 
-fn better<K: Ord>(entry: std::collections::btree_map::Entry<'_, K, u32>, rank: u32) {
+fn better<K: Ord>(entry: std::collections::btree_map::Entry<'_, K, Rank>, rank: Rank) {
     let best = entry.or_insert(rank);
     *best = rank.min(*best);
 }
@@ -308,7 +308,7 @@ fn egress(input: &Input<'_>, policy: &RoutingPolicy, legs: &Legs) -> Egress {
 fn policy_at_work(
     input: &Input<'_>,
     policy: &RoutingPolicy,
-    rank: u32,
+    rank: Rank,
     legs: &Legs,
 ) -> (CompiledPolicy, ActionValue) {
     let found = egress(input, policy, legs);

@@ -6,15 +6,15 @@ use std::collections::BTreeMap;
 use ipnet::IpNet;
 
 /// Returns the lowest rank on the path from each prefix to the root.
-pub(super) fn inherit(own: &BTreeMap<IpNet, u32>) -> BTreeMap<IpNet, u32> {
+pub(super) fn inherit<R: Copy + Ord>(own: &BTreeMap<IpNet, R>) -> BTreeMap<IpNet, R> {
     // In the map's order a prefix follows those that contain it, so a stack holds its ancestors.
-    let mut around: Vec<(IpNet, u32)> = Vec::new();
+    let mut around: Vec<(IpNet, R)> = Vec::new();
     let mut inherited = BTreeMap::new();
     for (net, rank) in own {
         while around.last().is_some_and(|(outer, _)| !outer.contains(net)) {
             around.pop();
         }
-        let best = around.last().map_or(*rank, |(_, outer)| *rank.min(outer));
+        let best = around.last().map_or(*rank, |(_, outer)| (*rank).min(*outer));
         around.push((*net, best));
         inherited.insert(*net, best);
     }

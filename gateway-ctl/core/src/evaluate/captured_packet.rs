@@ -42,7 +42,7 @@ pub fn decide_captured(
     };
     let number = verdict.policy;
     if let Some(policy) = compiled.policies.iter().find(|policy| number != 0 && policy.number.0 == number) {
-        verdict.rank = policy.rank;
+        verdict.rank = policy.rank.get();
     }
     let destination: IpAddr =
         if packet.ipv6 { IpAddr::V6(packet.destination.octets().into()) } else { packet.destination.into() };

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::matching::ConsideredPolicy;
+use crate::flow_log::FlowId;
 use crate::phrase::Phrase;
 
 /// Destination of traffic.
@@ -40,10 +41,59 @@ pub struct Evaluation {
     pub kernel: KernelView,
     /// Policies that are stored and differ from those at work.
     pub pending_changes: usize,
-    /// Plan of the time `at` of the request. Null for a decision of now.
+    /// Plan of the time `at` of the request, or of its flow. Null for a decision of now.
     pub as_of: Option<PlanInForce>,
+    /// Flow of the `flow_id` of the request, and whether the log agrees with the decision. Null without one.
+    pub flow: Option<EvaluatedFlow>,
     /// Assumptions and results, step by step.
     pub trace: Vec<String>,
+}
+
+/// Path of a flow in the log, and the decision function on it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct EvaluatedFlow {
+    pub flow_id: FlowId,
+    /// Time from which on the flow took this path.
+    pub at: Timestamp,
+    /// Name of the reason in the log, as in `/flows`.
+    pub reason: Option<&'static str>,
+    /// Policy in the log. Null where none decided.
+    pub policy: Option<Id>,
+    /// Egress in the log: name of the tunnel, uplink or proxy. Null where there was none.
+    pub egress: Option<String>,
+    /// Later paths of the flow, of the same or of other plans: see `/flows`.
+    pub later_paths: usize,
+    pub comparison: FlowComparison,
+}
+
+/// Comparison of the log with the decision function.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct FlowComparison {
+    pub result: ComparisonResult,
+    /// Human-readable difference, or the reason for which there is no result. Null if both agree.
+    pub detail: Option<String>,
+}
+
+/// Result of a comparison of the log with the decision function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ComparisonResult {
+    Agrees,
+    Differs,
+    /// The decision rests on what the log does not have.
+    Unknown,
+}
+
+impl FlowComparison {
+    pub const AGREES: FlowComparison = FlowComparison { result: ComparisonResult::Agrees, detail: None };
+
+    pub fn unknown(reason: impl Into<String>) -> FlowComparison {
+        FlowComparison { result: ComparisonResult::Unknown, detail: Some(reason.into()) }
+    }
+
+    pub fn differs(difference: String) -> FlowComparison {
+        FlowComparison { result: ComparisonResult::Differs, detail: Some(difference) }
+    }
 }
 
 /// Plan that was in force at an earlier time.

@@ -69,7 +69,7 @@ impl<'a> Outcome<'a> {
         let refusal = kernel.refusal(verdict.mark, destination);
         let way = exit.map(|Exit { out, .. }| refusal.map_or(out, Err));
         let fate = fate(verdict.reason, compiled.legs.default, way);
-        Outcome { input, compiled, packet, verdict, policy: compiled.policy(verdict.rank), fate, table }
+        Outcome { input, compiled, packet, verdict, policy: compiled.policy_of(verdict), fate, table }
     }
 
     pub(super) fn is_local(&self) -> bool {

@@ -12,8 +12,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::dns::Name;
+use crate::flow_log::FlowId;
 
-/// Source and destination of the traffic. One of `mac` and `device_id` is required.
+/// Source and destination of the traffic. One of `mac`, `device_id` and `flow_id` is required.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Request {
@@ -27,9 +28,15 @@ pub struct Request {
     pub to: Option<String>,
     /// Time of the decision, which is made by the plan that was in force then. Default: now.
     pub at: Option<Timestamp>,
+    /// Flow of the flow log, whose decision is made again by the plan that made it. All other fields are those of the flow,
+    /// and must be absent.
+    pub flow_id: Option<FlowId>,
     /// Names that the device resolved to the destination: the knowledge of the resolver, not of the caller.
     #[serde(skip)]
     pub known_as: Vec<Name>,
+    /// Leg that the flow has: the knowledge of the flow log.
+    #[serde(skip)]
+    pub previous_leg: Option<u8>,
     /// Destination port, if `destination` has none; 443 by default.
     pub port: Option<u16>,
     pub protocol: Option<Protocol>,

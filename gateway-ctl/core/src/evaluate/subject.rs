@@ -18,6 +18,8 @@ pub(crate) struct Subject<'a> {
     pub mac: Option<MacAddr>,
     /// Names by which it resolved the destination.
     pub names: Vec<Name>,
+    /// Leg of the flow, if it is one of the log. It keeps the leg that its plan offers.
+    pub previous_leg: Option<u8>,
 }
 
 impl<'a> Subject<'a> {
@@ -32,6 +34,7 @@ impl<'a> Subject<'a> {
                 device: input.state.device_by_mac(mac).map(AsRef::as_ref),
                 mac: Some(mac),
                 names: Vec::new(),
+                previous_leg: None,
             },
             (Some(id), mac) => {
                 let not_found = || Refusal::NotFound { resource_type: "device", id: id.to_string() };
@@ -46,16 +49,17 @@ impl<'a> Subject<'a> {
                 let seen = |mac: &MacAddr| input.facts.neighbours.contains_key(&mac.octets());
                 let macs = device.all_macs();
                 let own = macs.iter().find(|mac| seen(mac)).copied().or(device.mac).or(macs.first().copied());
-                Subject { device: Some(device), mac: mac.or(own), names: Vec::new() }
+                Subject { device: Some(device), mac: mac.or(own), names: Vec::new(), previous_leg: None }
             }
         };
         if problems.is_empty() { Ok(subject) } else { Err(Refusal::Invalid(problems)) }
     }
 
-    /// Adds the names by which it resolved the destination of the request.
+    /// Adds what is known of the flow: the names by which its client resolved the destination, and its leg.
     pub(crate) fn knowing(mut self, request: &Request) -> Subject<'a> {
         self.names = request.name().into_iter().collect();
         self.names.extend(request.known_as.iter().cloned());
+        self.previous_leg = request.previous_leg;
         self
     }
 

@@ -6,9 +6,9 @@ use gateway_common::blocks;
 use gateway_common::classify::{IpPacket, TCP, UDP};
 use gateway_common::decide;
 use gateway_common::fast_path::{self, SlowReason};
-use gateway_common::policy_maps::{PolicyInput, PolicyMaps as _};
+use gateway_common::policy_maps::{PolicyInput, PolicyMaps as _, PreviousEgress};
 use gateway_common::verdict::{Action, Reason, Verdict};
-use gateway_common::wire::{ClientKey, FqdnIpValue, RANK_NONE, flow_flags};
+use gateway_common::wire::{ClientKey, FqdnIpValue, flow_flags};
 use gateway_model::Device;
 use gateway_model::kinds::routing_policy::Hop;
 use gateway_model::kinds::trust_class::TrustClass;
@@ -22,6 +22,7 @@ use super::subject::Subject;
 use crate::compile::{Compiled, CompiledPolicy, Input};
 use crate::dns::Name;
 use crate::fqdn_match;
+use crate::indexes::Rank;
 use crate::phrase::Phrase;
 use crate::plan::Dataplane;
 use crate::plan_maps::PlanMaps;
@@ -30,7 +31,7 @@ use crate::plan_maps::PlanMaps;
 #[derive(Debug)]
 pub(crate) struct EvaluatedPacket<'a> {
     pub ipv6: bool,
-    pub rank: u32,
+    pub rank: Option<Rank>,
     pub verdict: FamilyVerdict,
     pub words: Explanation,
     pub policy: Option<&'a CompiledPolicy>,
@@ -43,30 +44,59 @@ pub(crate) fn decide_packet(compiled: &Compiled, packet: &IpPacket, names: &[Nam
     decide_with(&compiled.plan.dataplane, packet, names)
 }
 
+/// Judges a packet of a subject. One of a flow of the log is the first one, which keeps the leg that the log has.
+fn decide_for(compiled: &Compiled, packet: &IpPacket, subject: &Subject<'_>) -> Verdict {
+    let Some(leg) = subject.previous_leg else { return decide_packet(compiled, packet, &subject.names) };
+    let packet = IpPacket { opening: packet.protocol == TCP, ..*packet };
+    let previous = PreviousEgress { leg, ..PreviousEgress::NONE };
+    let flow = FlowState { previous, ..FlowState::default() };
+    decide_of_flow(&compiled.plan.dataplane, &packet, &subject.names, flow, 0)
+}
+
 /// Judges a packet that the gateway sends on behalf of a host. Privacy blocks are for packets of the host only.
 pub(crate) fn decide_on_behalf(compiled: &Compiled, packet: &IpPacket) -> Verdict {
     let dataplane = &compiled.plan.dataplane;
     let environment = PlanMaps { ignores_blocks: true, ..PlanMaps::new(Some(dataplane)) };
-    decide_in(&environment, dataplane, packet, &[], 0)
+    decide_in(&environment, dataplane, packet, &[], FlowState::default())
 }
 
 pub(super) fn decide_with(dataplane: &Dataplane, packet: &IpPacket, names: &[Name]) -> Verdict {
-    decide_in(&PlanMaps::new(Some(dataplane)), dataplane, packet, names, 0)
+    decide_in(&PlanMaps::new(Some(dataplane)), dataplane, packet, names, FlowState::default())
 }
 
-/// `shown` is what the flow has shown before this packet: bits of [`flow_flags`](gateway_common::wire::flow_flags).
+/// State of a flow before the packet that is evaluated.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct FlowState {
+    /// Protocols that it has shown: bits of [`flow_flags`](gateway_common::wire::flow_flags).
+    pub shown: u8,
+    pub previous: PreviousEgress,
+}
+
+/// Judges a packet of a flow, at a time in nanoseconds since boot.
+pub(super) fn decide_of_flow(
+    dataplane: &Dataplane,
+    packet: &IpPacket,
+    names: &[Name],
+    flow: FlowState,
+    since_boot: u64,
+) -> Verdict {
+    let environment = PlanMaps::new(Some(dataplane));
+    environment.since_boot.set(since_boot);
+    decide_in(&environment, dataplane, packet, names, flow)
+}
+
 fn decide_in(
     environment: &PlanMaps<'_>,
     dataplane: &Dataplane,
     packet: &IpPacket,
     names: &[Name],
-    shown: u8,
+    flow: FlowState,
 ) -> Verdict {
     if !names.is_empty() {
         let device = decide::device(packet, 1, environment).number;
         let rank = fqdn_match::fqdn_rank(&dataplane.domains, names, device);
         let client = ClientKey::new(device, packet.mac, &packet.source);
-        let fqdn_ip = FqdnIpValue { rank, until: u32::MAX };
+        let fqdn_ip = FqdnIpValue { rank: Rank::raw(rank), until: u32::MAX };
         environment.domains.borrow_mut().insert((client, packet.destination), fqdn_ip);
     }
     let mut verdict = Verdict::DROP;
@@ -74,7 +104,8 @@ fn decide_in(
         slot: 1,
         plan: environment.plan(1).unwrap_or_default(),
         // The daemon notes a ClientHello of QUIC in the flow; that of TCP is only in the packet.
-        shown: shown | packet.payload & flow_flags::HELLO,
+        shown: flow.shown | packet.payload & flow_flags::HELLO,
+        previous: flow.previous,
         ..PolicyInput::default()
     };
     policy_input.shown |= blocks::shown_by_name(packet, policy_input.slot, environment) as u8;
@@ -100,7 +131,8 @@ fn blocked_contents(compiled: &Compiled, packet: &IpPacket, names: &[Name]) -> V
     }
     let is_blocked = |payload: u8, shown: u8| {
         let packet = IpPacket { payload, ..*packet };
-        let verdict = decide_in(&PlanMaps::new(Some(dataplane)), dataplane, &packet, names, shown);
+        let verdict =
+            decide_of_flow(dataplane, &packet, names, FlowState { shown, ..FlowState::default() }, 0);
         // Redirected queries are answered here.
         verdict.reason.is_block() && !matches!(verdict.reason, Reason::ForcedDns | Reason::ForcedNtp)
     };
@@ -130,19 +162,13 @@ pub(crate) fn evaluate_packet<'a>(
     packet: &IpPacket,
 ) -> EvaluatedPacket<'a> {
     let family = if packet.ipv6 { "IPv6" } else { "IPv4" };
-    let verdict = decide_packet(compiled, packet, &subject.names);
-    let policy = compiled.policy(verdict.rank);
+    let verdict = decide_for(compiled, packet, subject);
+    let policy = compiled.policy_of(&verdict);
     let (source, destination) = (shown(packet, packet.source), shown(packet, packet.destination));
     let mut trace = Vec::new();
-    let by_address = device_behind(input, packet.mac.octets(), source).filter(|_| subject.device.is_none());
-    if let Some(device) = by_address {
-        trace.push(format!("{family}: the address {source} makes it the device {}", device.name));
-    } else if subject.mac.is_none() {
-        trace
-            .push(format!("{family}: the device has no MAC address: nothing tells its traffic from others'"));
-    }
-    let class = subject.device.or(by_address).and_then(|device| input.state.trust_class_of(device));
-    let device = subject.device.or(by_address);
+    let (device, origin) = origin(input, subject, packet.mac.octets(), source);
+    trace.extend(origin.map(|origin| format!("{family}: {origin}")));
+    let class = device.and_then(|device| input.state.trust_class_of(device));
     let because = because(input, &verdict, device, class.map(AsRef::as_ref));
     trace.push(format!("{family}: {source} to {}: {}", destination_text(packet, destination), because.text));
 
@@ -164,22 +190,20 @@ pub(crate) fn evaluate_packet<'a>(
             mark: (verdict.action == Action::Mark).then(|| format!("{:#010x}", verdict.mark)),
             table: outcome.table,
             leg: (verdict.leg != 0).then_some(verdict.leg),
-            rank: (verdict.rank != RANK_NONE).then_some(verdict.rank),
+            rank: Rank::of_wire(verdict.rank).map(Rank::get),
         },
         local: outcome.is_local(),
         ways: outcome.ways(),
         proxy: outcome.taken_by().map(str::to_owned),
         fast_path: fast_path(compiled, packet, &verdict),
     };
-    if shown.decision != Decision::Block && !shown.local {
-        let contents = blocked_contents(compiled, packet, &subject.names);
-        if !contents.is_empty() {
-            let content = content_blocked(&contents, clause.as_ref());
-            trace.push(format!("{family}: {}", content_blocked(&contents, None).text));
-            // TCP is read from its ClientHello on, so that its sentence holds until then.
-            if packet.protocol == UDP {
-                clause = Some(content);
-            }
+    let is_sent = shown.decision != Decision::Block && !shown.local;
+    let contents = if is_sent { blocked_contents(compiled, packet, &subject.names) } else { Vec::new() };
+    if !contents.is_empty() {
+        trace.push(format!("{family}: {}", content_blocked(&contents, None).text));
+        // TCP is read from its ClientHello on, so that its sentence holds until then.
+        if packet.protocol == UDP {
+            clause = Some(content_blocked(&contents, clause.as_ref()));
         }
     }
     let words = Explanation { head: head(&shown), policy: policy.map(policy_matched), clause };
@@ -187,8 +211,24 @@ pub(crate) fn evaluate_packet<'a>(
         shown.reason = words.reason();
         shown.phrases = words.phrases();
     }
-    let hop = outcome.hop();
-    EvaluatedPacket { ipv6: packet.ipv6, rank: verdict.rank, verdict: shown, words, policy, hop, trace }
+    let (ipv6, rank, hop) = (packet.ipv6, Rank::of_wire(verdict.rank), outcome.hop());
+    EvaluatedPacket { ipv6, rank, verdict: shown, words, policy, hop, trace }
+}
+
+/// Returns the device whose traffic a packet is, and what is special about that.
+fn origin<'a>(
+    input: &Input<'a>,
+    subject: &Subject<'a>,
+    mac: [u8; 6],
+    source: IpAddr,
+) -> (Option<&'a Device>, Option<String>) {
+    if subject.device.is_none()
+        && let Some(device) = device_behind(input, mac, source)
+    {
+        return (Some(device), Some(format!("the address {source} makes it the device {}", device.name)));
+    }
+    let nameless = "the device has no MAC address: nothing tells its traffic from others'";
+    (subject.device, subject.mac.is_none().then(|| nameless.to_owned()))
 }
 
 /// Returns the reason of a verdict in words.

@@ -11,6 +11,11 @@ pub(super) fn put_number(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
+/// Writes a number that may be negative, so that small ones are short (zigzag).
+pub(super) fn put_signed(out: &mut Vec<u8>, number: i64) {
+    put_number(out, ((number << 1) ^ (number >> 63)).cast_unsigned());
+}
+
 /// Writes a text with its length. Longer texts are cut at a character.
 pub(super) fn put_text(out: &mut Vec<u8>, text: &str) {
     let mut end = text.len().min(usize::from(u8::MAX));
@@ -64,6 +69,11 @@ impl<'a> Reader<'a> {
             }
         }
         None
+    }
+
+    pub(super) fn signed(&mut self) -> Option<i64> {
+        let number = self.number()?;
+        Some((number >> 1).cast_signed() ^ -((number & 1).cast_signed()))
     }
 
     pub(super) fn number32(&mut self) -> Option<u32> {

@@ -14,20 +14,20 @@ use super::record::{Client, Decision, FlowEnd, FlowId, FlowPath, FlowRecord, MAX
 const FIXED: usize = 8 + 8 + 2 + 1 + 2;
 
 /// Parts that a record has.
-mod has {
-    pub(super) const V6: u16 = 1;
-    pub(super) const CLIENT: u16 = 1 << 1;
-    pub(super) const DEVICE: u16 = 1 << 2;
-    pub(super) const TRUST_CLASS: u16 = 1 << 3;
-    pub(super) const INTERFACE_NAME: u16 = 1 << 4;
-    pub(super) const SERVER_NAME: u16 = 1 << 5;
-    pub(super) const SENT: u16 = 1 << 6;
-    pub(super) const RECEIVED: u16 = 1 << 7;
-    pub(super) const LAST: u16 = 1 << 8;
-    pub(super) const ENDED: u16 = 1 << 9;
-    pub(super) const END: u16 = 1 << 10;
-    pub(super) const PART: u16 = 1 << 11;
-    pub(super) const ALL: u16 = (1 << 12) - 1;
+pub(super) mod has {
+    pub(in super::super) const V6: u16 = 1;
+    pub(in super::super) const CLIENT: u16 = 1 << 1;
+    pub(in super::super) const DEVICE: u16 = 1 << 2;
+    pub(in super::super) const TRUST_CLASS: u16 = 1 << 3;
+    pub(in super::super) const INTERFACE_NAME: u16 = 1 << 4;
+    pub(in super::super) const SERVER_NAME: u16 = 1 << 5;
+    pub(in super::super) const SENT: u16 = 1 << 6;
+    pub(in super::super) const RECEIVED: u16 = 1 << 7;
+    pub(in super::super) const LAST: u16 = 1 << 8;
+    pub(in super::super) const ENDED: u16 = 1 << 9;
+    pub(in super::super) const END: u16 = 1 << 10;
+    pub(in super::super) const PART: u16 = 1 << 11;
+    pub(in super::super) const ALL: u16 = (1 << 12) - 1;
 }
 
 /// Parts that a path has.
@@ -85,7 +85,7 @@ pub fn encode(out: &mut Vec<u8>, record: &FlowRecord) {
     }
 }
 
-fn parts_of(record: &FlowRecord) -> u16 {
+pub(super) fn parts_of(record: &FlowRecord) -> u16 {
     let client = record.client.as_ref();
     let bits = [
         (has::V6, record.destination.is_ipv6()),
@@ -104,7 +104,7 @@ fn parts_of(record: &FlowRecord) -> u16 {
     bits.into_iter().filter(|(_, there)| *there).map(|(bit, _)| bit).sum()
 }
 
-fn put_client(out: &mut Vec<u8>, client: &Client) {
+pub(super) fn put_client(out: &mut Vec<u8>, client: &Client) {
     let Client { mac, address, port, interface, interface_name, vlan, device, trust_class } = client;
     out.extend(mac.octets());
     put_address(out, *address);
@@ -120,8 +120,13 @@ fn put_client(out: &mut Vec<u8>, client: &Client) {
 }
 
 fn put_path(out: &mut Vec<u8>, flow: FlowId, path: &FlowPath) {
-    let FlowPath { at, generation, decision, reason, policy, hops, leg, egress } = path;
-    put_number(out, millis_since(flow, *at));
+    put_number(out, millis_since(flow, path.at));
+    put_decision(out, path);
+}
+
+/// Writes a path without its time.
+pub(super) fn put_decision(out: &mut Vec<u8>, path: &FlowPath) {
+    let FlowPath { at: _, generation, decision, reason, policy, hops, leg, egress } = path;
     put_number(out, (*generation).into());
     let policy_bit = if policy.is_some() { path_has::POLICY } else { 0 };
     let leg_bit = if leg.is_some() { path_has::LEG } else { 0 };
@@ -141,12 +146,12 @@ fn put_path(out: &mut Vec<u8>, flow: FlowId, path: &FlowPath) {
 }
 
 /// Milliseconds from the start of a flow. Times before it, which a clock that was set back gives, count as the start.
-fn millis_since(flow: FlowId, time: Timestamp) -> u64 {
+pub(super) fn millis_since(flow: FlowId, time: Timestamp) -> u64 {
     let millis = u64::try_from(time.as_millisecond()).unwrap_or(0);
     millis.saturating_sub(flow.start_millis())
 }
 
-fn time_of(flow: FlowId, millis: u64) -> Option<Timestamp> {
+pub(super) fn time_of(flow: FlowId, millis: u64) -> Option<Timestamp> {
     let millis = flow.start_millis().checked_add(millis)?;
     Timestamp::from_millisecond(i64::try_from(millis).ok()?).ok()
 }
@@ -229,7 +234,7 @@ impl<'a> FlowView<'a> {
     }
 }
 
-fn client(from: &mut Reader<'_>, parts: u16) -> Option<Client> {
+pub(super) fn client(from: &mut Reader<'_>, parts: u16) -> Option<Client> {
     let is = |part: u16| parts & part != 0;
     Some(Client {
         mac: MacAddr(from.array()?),
@@ -247,7 +252,7 @@ fn traffic(from: &mut Reader<'_>) -> Option<Traffic> {
     Some(Traffic { packets: from.number()?, bytes: from.number()? })
 }
 
-fn texts(from: &mut Reader<'_>, most: usize) -> Option<Vec<String>> {
+pub(super) fn texts(from: &mut Reader<'_>, most: usize) -> Option<Vec<String>> {
     let count = usize::from(from.byte()?);
     if count > most {
         return None;
@@ -257,6 +262,11 @@ fn texts(from: &mut Reader<'_>, most: usize) -> Option<Vec<String>> {
 
 fn path(from: &mut Reader<'_>, flow: FlowId) -> Option<FlowPath> {
     let at = time_of(flow, from.number()?)?;
+    decision(from, at)
+}
+
+/// Reads a path without its time.
+pub(super) fn decision(from: &mut Reader<'_>, at: Timestamp) -> Option<FlowPath> {
     let generation = from.number32()?;
     let bits = from.byte()?;
     let decision = *Decision::ALL.get(usize::from(bits >> path_has::DECISION_SHIFT))?;

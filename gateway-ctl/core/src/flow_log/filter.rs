@@ -30,6 +30,8 @@ pub struct FlowFilter {
     pub min_bytes: Option<u64>,
     /// The flow lasted until this time or longer.
     pub since: Option<Timestamp>,
+    /// The flow began at this time or later.
+    pub begun_since: Option<Timestamp>,
     /// The flow began before this time.
     pub until: Option<Timestamp>,
 }
@@ -65,6 +67,7 @@ impl FlowFilter {
             && self.reason.is_none_or(|reason| path.is_some_and(|path| path.reason == reason))
             && self.min_bytes.is_none_or(|least| record.bytes().is_some_and(|bytes| bytes >= least))
             && self.since.is_none_or(|since| record.written_at >= since)
+            && self.begun_since.is_none_or(|since| record.flow_id.start() >= since)
             && self.until.is_none_or(|until| record.flow_id.start() < until)
     }
 }

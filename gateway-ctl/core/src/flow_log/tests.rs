@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 
 use super::*;
+use crate::countries::{Countries, CountryCode};
 
 fn at(millis: i64) -> Timestamp {
     Timestamp::from_millisecond(1_800_000_000_000 + millis).expect("a time")
@@ -210,6 +211,7 @@ fn conditions_of_a_filter_hold_together() {
         reason: Some(10),
         min_bytes: Some(300),
         since: Some(at(5000)),
+        begun_since: None,
         until: Some(at(1)),
     };
     assert!(matches(all.clone()) && matches(FlowFilter::default()));
@@ -240,19 +242,63 @@ fn conditions_of_a_filter_hold_together() {
 fn totals_are_ordered_by_bytes_and_count_a_flow_once() {
     let mut table = TopTable::new(TopKey::Egress);
     let small = plain();
-    table.add(&small);
+    table.add(&small, &());
     let mut large = plain();
     large.paths[0].egress = Some("wg-b".into());
     large.received = Some(Traffic { packets: 9, bytes: 9000 });
-    table.add(&large);
-    table.add(&FlowRecord { part: 1, ..large.clone() });
+    table.add(&large, &());
+    table.add(&FlowRecord { part: 1, ..large.clone() }, &());
     let mut denied = plain();
     (denied.paths[0].egress, denied.sent) = (None, None);
     denied.paths[0].decision = Decision::Dropped;
-    table.add(&denied);
+    table.add(&denied, &());
     let (rows, others) = table.rows(10);
     let shown: Vec<_> =
         rows.iter().map(|row| (row.name.as_deref(), row.flows, row.received.bytes, row.denied)).collect();
     assert_eq!(shown, [(Some("wg-b"), 1, 18_000, 0), (Some("wg-a"), 1, 0, 0), (None, 1, 0, 1)]);
     assert_eq!((rows[2].uncounted, others), (1, 0));
+}
+
+/// Database in which all addresses of IPv4 are in one country.
+struct OneCountry(CountryCode);
+
+impl Countries for OneCountry {
+    fn country(&self, address: IpAddr) -> Option<CountryCode> {
+        address.is_ipv4().then_some(self.0)
+    }
+}
+
+#[test]
+fn totals_by_country_have_one_row_for_destinations_of_unknown_countries() {
+    let countries = OneCountry("DE".parse().expect("a code"));
+    let mut table = TopTable::new(TopKey::Country);
+    let four = FlowRecord { destination: [203, 0, 113, 7].into(), ..plain() };
+    let six = FlowRecord { destination: "2001:db8::7".parse().expect("an address"), ..plain() };
+    [&four, &four, &six].into_iter().for_each(|record| table.add(record, &countries));
+    let (rows, _) = table.rows(10);
+    let shown: Vec<_> = rows.iter().map(|row| (row.name.as_deref(), row.flows)).collect();
+    assert_eq!(shown, [(Some("DE"), 2), (None, 1)]);
+}
+
+proptest! {
+    #[test]
+    fn records_come_out_of_columns_as_they_went_in(records in proptest::collection::vec(record(), 0..20)) {
+        let mut bytes = Vec::new();
+        records.iter().for_each(|record| encode(&mut bytes, record));
+        let columns = to_columns(&bytes).expect("records");
+        prop_assert_eq!(from_columns(&columns), Some(bytes.clone()));
+        bytes.push(0);
+        prop_assert_eq!(to_columns(&bytes), None, "more than records");
+    }
+}
+
+#[test]
+fn equal_clients_destinations_and_decisions_are_written_once() {
+    let mut bytes = Vec::new();
+    (0..1000).for_each(|_| encode(&mut bytes, &plain()));
+    let columns = to_columns(&bytes).expect("records");
+    assert!(columns.len() * 5 < bytes.len(), "{} of {} bytes", columns.len(), bytes.len());
+    for length in 0..columns.len().min(200) {
+        assert_eq!(from_columns(&columns[..length]), None);
+    }
 }

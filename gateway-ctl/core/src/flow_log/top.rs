@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use gateway_model::{Id, text_enum};
 
 use super::record::{FlowRecord, Traffic};
+use crate::countries::Countries;
 
 text_enum! {
     /// Property by which flows are added up.
@@ -14,6 +15,8 @@ text_enum! {
         Domain = "domain",
         Policy = "policy",
         Egress = "egress",
+        /// Country of the destination, by the database of `countries.database` as it is now.
+        Country = "country",
     }
 }
 
@@ -29,7 +32,7 @@ enum Key {
 pub struct TopRow {
     /// Device or policy.
     pub id: Option<Id>,
-    /// Domain or egress.
+    /// Domain, egress or code of the country.
     pub name: Option<String>,
     pub flows: u64,
     /// Flows whose bytes were not counted.
@@ -57,13 +60,14 @@ impl TopTable {
     }
 
     /// Adds a record. The last path counts.
-    pub fn add(&mut self, record: &FlowRecord) {
+    pub fn add(&mut self, record: &FlowRecord, countries: &dyn Countries) {
         let path = record.path();
         let key = match self.by {
             TopKey::Device => Key::Id(record.client.as_ref().and_then(|client| client.device)),
             TopKey::Domain => Key::Text(record.names.first().or(record.server_name.as_ref()).cloned()),
             TopKey::Policy => Key::Id(path.and_then(|path| path.policy)),
             TopKey::Egress => Key::Text(path.and_then(|path| path.egress.clone())),
+            TopKey::Country => Key::Text(countries.country(record.destination).map(|code| code.to_string())),
         };
         if self.rows.len() >= MAX_KEYS && !self.rows.contains_key(&key) {
             self.others += 1;

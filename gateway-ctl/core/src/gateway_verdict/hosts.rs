@@ -185,7 +185,7 @@ fn source(input: &Input<'_>, entry: &Entry, known: &[IpAddr], ipv6: bool) -> Opt
 pub(crate) fn treatment(compiled: &Compiled, verdict: &Verdict) -> Treatment {
     match verdict.reason {
         Reason::PolicyEgress | Reason::PolicyProxy => Treatment::ThroughPolicy,
-        Reason::PolicyDirect => match compiled.policy(verdict.rank) {
+        Reason::PolicyDirect => match compiled.policy_of(verdict) {
             Some(policy) if policy.exception_until.is_some() => Treatment::DirectByException,
             Some(policy) if policy.fail_policy == FailPolicy::Open => Treatment::FailedOpen,
             _ => Treatment::NoPolicy,
@@ -197,7 +197,7 @@ pub(crate) fn treatment(compiled: &Compiled, verdict: &Verdict) -> Treatment {
 
 /// Returns why a host is blocked.
 fn cause(input: &Input<'_>, compiled: &Compiled, mac: MacAddr, verdict: &Verdict) -> Phrase {
-    match (verdict.reason, compiled.policy(verdict.rank)) {
+    match (verdict.reason, compiled.policy_of(verdict)) {
         (Reason::PolicyReject | Reason::PolicyDrop, Some(policy)) => {
             let down = policy.hops.iter().filter(|hop| !hop.usable);
             hops_down_in_words(down).unwrap_or_else(|| {

@@ -41,7 +41,7 @@ pub fn plan(
     let mut builder = Builder {
         input,
         compiled,
-        subject: Subject { device, mac: Some(MacAddr(host.mac)), names: Vec::new() },
+        subject: Subject { device, mac: Some(MacAddr(host.mac)), names: Vec::new(), previous_leg: None },
         host: &host,
         random,
         probes: Vec::new(),

@@ -5,7 +5,6 @@ use std::net::IpAddr;
 
 use gateway_common::classify::{IpPacket, UDP};
 use gateway_common::verdict::{Action, Reason, Verdict};
-use gateway_common::wire::RANK_NONE;
 use gateway_model::id::Id;
 
 use super::cell::{Cell, Cells, Outcome};
@@ -13,6 +12,7 @@ use super::{LeakMatrix, LeakRow, UnrecordedRow};
 use crate::compile::{Compiled, Input};
 use crate::evaluate::{Decision, PolicyRef, decide_packet};
 use crate::gateway_verdict::{HostCounts, PresentHost, Treatment, host_packets, internet};
+use crate::indexes::Rank;
 use crate::paths::{HostPath, host_path, uplinks};
 
 /// Port of DNS.
@@ -97,9 +97,9 @@ fn queries(
     let leaves = host_packets(input, host, to).into_iter().any(|packet| {
         let query = IpPacket { protocol: UDP, destination_port: DNS, opening: false, ..packet };
         let Verdict { rank, action, reason, .. } = decide_packet(compiled, &query, &[]);
-        match (rank, action, reason) {
-            (RANK_NONE, _, Reason::ForcedDns) => decision == Decision::Direct,
-            (RANK_NONE, Action::Mark, Reason::NoPolicy) => true,
+        match (Rank::of_wire(rank), action, reason) {
+            (None, _, Reason::ForcedDns) => decision == Decision::Direct,
+            (None, Action::Mark, Reason::NoPolicy) => true,
             _ => false,
         }
     });

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use gateway_common::classify::{IpPacket, TCP};
 use gateway_common::decide::decide;
 use gateway_common::verdict::{Action, Reason, Verdict};
-use gateway_common::wire::{Choice, ChoiceKind, Mac, Mark, RANK_NONE};
+use gateway_common::wire::{Choice, ChoiceKind, Mac, Mark};
 use gateway_model::Device;
 use gateway_model::id::MacAddr;
 use gateway_model::kinds::policy_source::Source;
@@ -20,7 +20,7 @@ use crate::evaluate::route::{Exits, Kernel};
 use crate::evaluate::{
     Entry, Protocol, decide_packet, host_of, interface_of_vlan, leg_name, legs_of, packet, public_address,
 };
-use crate::indexes::{LegId, ProxyIndex};
+use crate::indexes::{LegId, ProxyIndex, Rank};
 use crate::plan::Plan;
 use crate::plan_maps::PlanMaps;
 
@@ -126,7 +126,7 @@ impl Reach {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DnsPath {
     /// The policy of this rank has it.
-    Policy(u32),
+    Policy(Rank),
     Direct,
     Blocked,
 }
@@ -139,7 +139,7 @@ impl DnsPath {
     pub(super) fn of(
         queries: &ExternalQueries<'_>,
         policy: &RoutingPolicy,
-        rank: u32,
+        rank: Rank,
         ipv6: bool,
     ) -> DnsPath {
         let ExternalQueries { input, compiled, .. } = queries;
@@ -152,12 +152,12 @@ impl DnsPath {
             packet.mac = Mac::new(mac.0);
         }
         let Verdict { rank: winner, action, reason, .. } = decide_packet(compiled, &packet, &[]);
-        match (winner, action, reason) {
+        match (Rank::of_wire(winner), action, reason) {
+            (Some(winner), ..) => DnsPath::Policy(winner),
             // The resolver of the gateway uses the route of the client.
-            (RANK_NONE, _, Reason::ForcedDns) => DnsPath::Policy(rank),
-            (RANK_NONE, Action::Mark, Reason::NoPolicy) => DnsPath::Direct,
-            (RANK_NONE, ..) => DnsPath::Blocked,
-            (winner, ..) => DnsPath::Policy(winner),
+            (None, _, Reason::ForcedDns) => DnsPath::Policy(rank),
+            (None, Action::Mark, Reason::NoPolicy) => DnsPath::Direct,
+            (None, ..) => DnsPath::Blocked,
         }
     }
 
@@ -177,7 +177,7 @@ impl DnsPath {
                 let compiled = exits.kernel.compiled;
                 let Some(policy) = compiled.policy(winner) else { return (Outcome::Blocked, false) };
                 let reach = Reach::of_datagrams(exits, policy, ipv6);
-                let own = usize::try_from(winner).is_ok_and(|winner| winner == rank);
+                let own = winner.index() == rank;
                 let outcome = reach.outcome(if own { usual } else { &reach });
                 (outcome, is_bound(policy))
             }

@@ -47,7 +47,7 @@ pub fn host_path(
     uplinks: &BTreeMap<LegId, String>,
 ) -> Option<HostPath> {
     let device = input.state.device_by_mac(host.mac).map(AsRef::as_ref);
-    let subject = Subject { device, mac: Some(host.mac), names: Vec::new() };
+    let subject = Subject { device, mac: Some(host.mac), names: Vec::new(), previous_leg: None };
     let packets = host_packets(input, host, to);
     let found = EvaluatedPath::of(input, compiled, &subject, &packets, uplinks)?;
     Some(HostPath {

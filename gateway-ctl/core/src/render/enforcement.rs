@@ -119,7 +119,7 @@ pub fn enforce(input: &Input<'_>, compiled: &Compiled) -> Enforcement {
         PolicyEnforcement {
             id: policy.id,
             name: policy.name.clone(),
-            rank: policy.rank,
+            rank: policy.rank.get(),
             priority: policy.priority,
             matches: stored
                 .map(|stored| input.sources(&stored).iter().map(|source| matcher(input, source)).collect())

@@ -1,20 +1,19 @@
 //! Single entries of a plan as lines of text.
 
 use gateway_common::wire::{
-    Choice, ChoiceKind, DeviceValue, LocalKind, LocalValue, RANK_NONE, SourceKind, Sticky, device_flags,
-    plan_flags,
+    Choice, ChoiceKind, DeviceValue, LocalKind, LocalValue, SourceKind, Sticky, device_flags, plan_flags,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::compile::Compiled;
-use crate::indexes::{LegId, ProxyIndex};
+use crate::indexes::{LegId, ProxyIndex, Rank};
 use crate::plan::{Family, Plan, RouteValue, RuleAction, names};
 
 /// `#0 "vpn-only"`
 pub(super) fn rank(compiled: &Compiled, rank: u32) -> String {
+    let Some(rank) = Rank::of_wire(rank) else { return "no policy".to_owned() };
     match (rank, compiled.policy(rank)) {
-        (RANK_NONE, _) => "no policy".to_owned(),
         (rank, Some(policy)) => format!("#{rank} {:?}", policy.name),
         (rank, None) => format!("#{rank}"),
     }

@@ -116,7 +116,7 @@ fn domains_of_an_allowlist_are_for_its_device_only() {
         .dataplane
         .domains
         .iter()
-        .map(|rule| (format!("{:?}", rule.pattern), rule.rank, rule.device));
+        .map(|rule| (format!("{:?}", rule.pattern), rule.rank.get(), rule.device));
     let exact = (r#"Exact("bank.example")"#.to_owned(), 0, Some(slot));
     let suffix = (r#"Suffix("pay.example")"#.to_owned(), 0, Some(slot));
     assert_eq!(rules.collect::<Vec<_>>(), [suffix, exact]);

@@ -13,6 +13,7 @@ use gateway_core::conflicts::{ConflictKind, conflicts};
 use gateway_core::dns::Name;
 use gateway_core::evaluate::matching::{consider, device_behind};
 use gateway_core::fqdn_match::Domains;
+use gateway_core::indexes::Rank;
 use gateway_core::matrix::per_hop::leak_matrix_per_hop;
 use gateway_core::matrix::{Cells, Outcome};
 use gateway_core::plan_maps::PlanMaps;
@@ -585,7 +586,8 @@ fn decided(compiled: &Compiled, packet: &IpPacket, names: &[Name]) -> Verdict {
     let environment = PlanMaps::new(Some(dataplane));
     let device = device(packet, 1, &environment).number;
     let domains = Domains::new(&dataplane.domains);
-    if let Some(rank) = names.iter().map(|name| domains.rank(name.as_ref(), device)).min() {
+    if !names.is_empty() {
+        let rank = Rank::raw(names.iter().filter_map(|name| domains.rank(name.as_ref(), device)).min());
         let key = (ClientKey::new(device, packet.mac, &packet.source), packet.destination);
         environment.domains.borrow_mut().insert(key, FqdnIpValue { rank, until: 1 });
     }
@@ -603,7 +605,7 @@ fn check(
 ) -> Result<&'static str, TestCaseError> {
     let verdict = decided(compiled, packet, names);
     let expected = expected(&fixture.input(), packet, names);
-    let named = compiled.policy(verdict.rank).map(|policy| policy.id.to_string());
+    let named = compiled.policy_of(&verdict).map(|policy| policy.id.to_string());
     match expected {
         Expected::Reason(reason) => {
             prop_assert_eq!((verdict.reason, named), (reason, None), "{:?}", packet);
@@ -664,7 +666,7 @@ proptest! {
             found.iter().filter(|conflict| silent.contains(&conflict.kind)).map(|conflict| conflict.policies[0]).collect();
         for probe in &probes {
             let packet = probe.packet(&fixture);
-            let winner = compiled.policy(decided(&compiled, &packet, &probe.names()).rank).map(|policy| policy.id);
+            let winner = compiled.policy_of(&decided(&compiled, &packet, &probe.names())).map(|policy| policy.id);
             prop_assert!(winner.is_none_or(|id| !shadowed.contains(&id)), "{:?} wins {:?}", winner, packet);
         }
     }
@@ -702,7 +704,7 @@ fn generated_packets_meet_policies_of_every_source_type() {
             let (packet, names) = (probe.packet(&fixture), probe.names());
             check(&fixture, &compiled, &packet, &names).expect("agreement");
             let verdict = decided(&compiled, &packet, &names);
-            let rank = compiled.policy(verdict.rank).map(|policy| policy.id);
+            let rank = compiled.policy_of(&verdict).map(|policy| policy.id);
             let policy = rank.and_then(|id| fixture.state.applied.policies.get(id));
             *won.entry(policy.map_or("none", |policy| policy.source_type.as_str())).or_default() += 1;
         }

@@ -1,6 +1,7 @@
 //! Public behaviour of the core for states, facts and queries.
 
 mod addressing;
+mod anomaly_quality;
 mod blocks;
 mod bridges;
 mod classes;

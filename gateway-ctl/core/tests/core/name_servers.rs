@@ -4,10 +4,14 @@ use std::net::IpAddr;
 
 use gateway_common::wire::device_flags;
 use gateway_core::host_egress::{self, HostEgress};
+use gateway_core::indexes::Rank;
 use gateway_core::profile_dns::{NameServers, of_policy};
 use serde_json::{Value, json};
 
 use crate::fixture::Fixture;
+
+/// Rank of the only policy.
+const FIRST: Option<Rank> = Rank::of_wire(0);
 
 /// Returns the upstreams for the only policy, whose profile has these hops and DNS settings.
 fn asked(fixture: &mut Fixture, hops: Value, dns: Value) -> (HostEgress, NameServers) {
@@ -16,7 +20,7 @@ fn asked(fixture: &mut Fixture, hops: Value, dns: Value) -> (HostEgress, NameSer
     fixture.policy(json!({"name": "all", "priority": 1, "source_type": "all", "profile": "p"}));
     fixture.apply();
     let compiled = fixture.compiled();
-    of_policy(&fixture.input(), &compiled, 0, host_egress::of_policy(&compiled, 0, false))
+    of_policy(&fixture.input(), &compiled, FIRST, host_egress::of_policy(&compiled, FIRST, false))
 }
 
 /// Two tunnels, the second with a name server inside it.
@@ -73,7 +77,7 @@ fn resolvers_of_a_profile_are_queried_through_the_egress_of_the_policy() {
     assert!(matches!(&servers, NameServers::Of(profile) if profile.name == "p"), "{servers:?}");
     fixture.set_usable("a", false);
     let compiled = fixture.compiled();
-    let down = of_policy(&fixture.input(), &compiled, 0, host_egress::of_policy(&compiled, 0, false));
+    let down = of_policy(&fixture.input(), &compiled, FIRST, host_egress::of_policy(&compiled, FIRST, false));
     assert!(matches!(down, (HostEgress::Blocked(_), NameServers::Usual)), "{down:?}");
 }
 
@@ -85,7 +89,8 @@ fn a_device_with_a_profile_uses_the_upstreams_of_the_profile() {
     let device = json!({"name": "laptop", "mac": "02:00:00:00:00:01", "profile": "p"});
     fixture.create("device", device).expect("a device");
     let compiled = fixture.compiled();
-    let choice = of_policy(&fixture.input(), &compiled, 0, host_egress::of_policy(&compiled, 0, false));
+    let choice =
+        of_policy(&fixture.input(), &compiled, FIRST, host_egress::of_policy(&compiled, FIRST, false));
     assert!(matches!(choice, (HostEgress::Legs(_), NameServers::Of(_))), "{choice:?}");
 }
 

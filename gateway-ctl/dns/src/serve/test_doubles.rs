@@ -42,7 +42,7 @@ pub(crate) fn client(number: u64, partition: u16) -> Client {
         name: Some(format!("client {number}").into()),
         route: route(partition),
         logged: Logged::Full,
-        rank: u32::MAX,
+        rank: None,
         filtered: true,
         strips_ech: false,
         near: true,

@@ -31,6 +31,11 @@ pub(crate) struct Ops {
     pub identify: fn(&State, &Map<String, Value>) -> Identified,
     pub labels: fn(&State) -> Vec<(String, Id)>,
     pub ids: fn(&State) -> Vec<Id>,
+    /// Returns the ids of the objects that a node owns; those of this gateway for `None`.
+    pub owned: fn(&State, Option<Id>) -> Vec<Id>,
+    /// Returns the owner of an object; `None` inside for this gateway.
+    pub owner: fn(&State, Id) -> Option<Option<Id>>,
+    pub adopt: fn(&mut State, Id),
     pub resolve: fn(&mut Map<String, Value>, &Names<'_>),
     pub mint: fn(&mut State) -> Id,
     pub detach: fn(&mut State, Id),
@@ -73,6 +78,9 @@ impl Ops {
                 rows.map(|row| (row.label().to_owned(), row.meta().id)).collect()
             },
             ids: |state| R::table(state).iter().map(|row| row.meta().id).collect(),
+            owned: owned::<R>,
+            owner: |state, id| R::table(state).get(id).map(|row| row.meta().origin_node),
+            adopt: State::adopt::<R>,
             resolve: R::resolve,
             mint: State::mint,
             detach: State::detach::<R>,
@@ -94,6 +102,10 @@ impl Ops {
             obstacle: undo::undo_blocker::<R>,
         }
     }
+}
+
+fn owned<R: Resource>(state: &State, node: Option<Id>) -> Vec<Id> {
+    R::table(state).iter().filter(|row| row.meta().origin_node == node).map(|row| row.meta().id).collect()
 }
 
 /// Decodes the item as far as possible. Problems are reported when it is written.

@@ -125,7 +125,8 @@ pub(super) fn restore(draft: &mut State, before: &State, forms: &[AppliedForm]) 
 fn deleted_meta(draft: &mut State, id: Id, policy: &RoutingPolicy) -> Option<Meta> {
     let slot = draft.routing_policies.free_slot()?;
     let now = draft.now();
-    let meta = Meta { id, slot, created_at: now, updated_at: now, revision: draft.revision };
+    let meta =
+        Meta { id, slot, created_at: now, updated_at: now, revision: draft.revision, origin_node: None };
     let row = RoutingPolicy { meta: meta.clone(), ..policy.clone() };
     draft.routing_policies.put(row).ok()?;
     draft.routing_policies.take(id, draft.revision);

@@ -32,6 +32,37 @@ text_enum! {
     }
 }
 
+impl SyncKind {
+    /// Returns the collections of the kind. Rules of alerts are built in everywhere, and an exception belongs to the time
+    /// and the gateway that it was made for: neither is synced.
+    pub const fn collections(self) -> &'static [&'static str] {
+        match self {
+            SyncKind::Routing => &["routing_policies"],
+            SyncKind::Dns => &[
+                "dns_filter_rules",
+                "dns_zones",
+                "dns_records",
+                "dns_forwarders",
+                "dns_rewrites",
+                "dns_allowlist",
+                "dns_blocklist",
+                "dns_presets",
+                "threat_feeds",
+            ],
+            SyncKind::Devices => &["devices"],
+            SyncKind::DeviceGroups => &["device_groups"],
+            SyncKind::Profiles => &["profiles"],
+            SyncKind::Chains => &["chains"],
+            SyncKind::PrivacyClasses => &["privacy_classes"],
+            SyncKind::TrustClasses => &["trust_classes"],
+            SyncKind::Tunnels => &["tunnels"],
+            SyncKind::Proxies => &["proxies"],
+            SyncKind::Dhcp => &["dhcp_reservations"],
+            SyncKind::Exceptions | SyncKind::Alerts => &[],
+        }
+    }
+}
+
 /// Rights of a peer on objects of one kind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Permission {
@@ -66,6 +97,11 @@ pub struct FederationRole {
 impl FederationRole {
     /// Role of a node that names none: it can do the least.
     pub const DEFAULT: &'static str = "observer";
+
+    /// Returns the rights on a kind. `None` if the role permits nothing with it.
+    pub fn permission(&self, kind: SyncKind) -> Option<&Permission> {
+        self.permissions.iter().find(|permission| permission.kind == kind)
+    }
 }
 
 impl Resource for FederationRole {

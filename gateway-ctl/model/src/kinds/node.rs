@@ -1,22 +1,24 @@
 //! Nodes: other gateways that this one syncs with.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD_NO_PAD;
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
 
 use super::federation_role::{FederationRole, SyncKind};
 use crate::capability::Capability;
+use crate::edit::EditError;
+use crate::id::{Id, IfName};
 use crate::id_or_name::check_reference;
 use crate::problem::{Problems, code};
 use crate::references::{Hold, Ref};
 use crate::resource::{Keys, Meta, Resource};
-use crate::state::State;
+use crate::state::{KINDS, State};
 use crate::upstream::{check_web_address, normalise_web_address};
 use crate::validated::{PublicKey, check_name, text_enum};
+pub use fingerprint::{fingerprint, fingerprint_words};
 
 text_enum! {
     /// Admission and reachability of a peer.
@@ -34,6 +36,20 @@ text_enum! {
 }
 
 text_enum! {
+    /// Decision of an administrator about a peer.
+    #[derive(Default)]
+    pub enum NodeDecision {
+        /// Admit it. Its key must be known.
+        #[default]
+        Approve = "approve",
+        /// Refuse it. It may be approved later.
+        Reject = "reject",
+        /// End the trust in its key for good. Nothing is exchanged any more.
+        Revoke = "revoke",
+    }
+}
+
+text_enum! {
     /// Direction of the exchange of objects.
     #[derive(Default)]
     pub enum SyncPolicy {
@@ -45,6 +61,22 @@ text_enum! {
         #[default]
         None = "none",
     }
+}
+
+/// State of a kind that was last received from a node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReceivedKind {
+    pub kind: SyncKind,
+    /// Revision of the kind at the node.
+    pub revision: u64,
+    /// SHA-256 of its objects, in hexadecimal.
+    pub hash: String,
+    /// Version of the node's daemon.
+    pub version: String,
+    pub received_at: Timestamp,
+    /// Objects that were deleted because the node had deleted them, with the revision of that state: the newest 1000.
+    #[serde(default)]
+    pub tombstones: BTreeMap<Id, u64>,
 }
 
 const SCHEMES: &[&str] = &["https", "http"];
@@ -70,6 +102,17 @@ pub struct Node {
     pub sync_resources: String,
     /// Kinds that are taken from the peer, separated by commas.
     pub allowed_receive_resources: String,
+    /// Authorities for the certificate of the peer in PEM, instead of those of the system.
+    pub ca_certificate: String,
+    /// Names of interfaces of this gateway by their names at the peer. Received objects that name another interface are
+    /// refused.
+    pub interface_map: BTreeMap<String, String>,
+    /// Stable id of the peer's installation. Null if it was entered by hand.
+    #[schemars(extend("readOnly" = true))]
+    pub node_id: Option<String>,
+    /// State that was last received, by kind.
+    #[schemars(extend("readOnly" = true))]
+    pub received: Vec<ReceivedKind>,
 }
 
 impl Default for Node {
@@ -84,6 +127,10 @@ impl Default for Node {
             sync_policy: SyncPolicy::None,
             sync_resources: String::new(),
             allowed_receive_resources: String::new(),
+            ca_certificate: String::new(),
+            interface_map: BTreeMap::new(),
+            node_id: None,
+            received: Vec::new(),
         }
     }
 }
@@ -94,6 +141,8 @@ impl Default for Node {
 struct NodeShown {
     /// SHA-256 of the public key, as OpenSSH writes it.
     fingerprint: Option<String>,
+    /// The first 96 bits of the same hash as words, to compare by voice: both gateways show the same.
+    fingerprint_words: Option<String>,
     last_seen: Option<Timestamp>,
     last_sync: Option<Timestamp>,
     sync_lag_sec: Option<u64>,
@@ -104,8 +153,18 @@ struct NodeShown {
 impl Resource for Node {
     const NOUN: &'static str = "node";
     const COLLECTION: &'static str = "nodes";
-    const READ_ONLY: &'static [&'static str] =
-        &["status", "fingerprint", "last_seen", "last_sync", "sync_lag_sec", "version", "errors"];
+    const READ_ONLY: &'static [&'static str] = &[
+        "status",
+        "node_id",
+        "received",
+        "fingerprint",
+        "fingerprint_words",
+        "last_seen",
+        "last_sync",
+        "sync_lag_sec",
+        "version",
+        "errors",
+    ];
     const REQUIRED: &'static [&'static str] = &["name", "url"];
 
     fn label(&self) -> &str {
@@ -139,7 +198,23 @@ impl Resource for Node {
         if self.sync_policy != SyncPolicy::None && self.sync_resources.is_empty() {
             problems.warn("sync_resources", "No kind is named, so nothing is synced.");
         }
+        if !self.ca_certificate.is_empty() && !self.ca_certificate.contains("-----BEGIN CERTIFICATE-----") {
+            problems.add(code::FORMAT, "ca_certificate", "Expected certificates in PEM.");
+        }
+        for (theirs, here) in &self.interface_map {
+            if here.parse::<IfName>().is_err() || theirs.is_empty() {
+                let path = format!("interface_map.{theirs}");
+                problems.add(code::FORMAT, path, "Expected the name of an interface.");
+            }
+        }
+        self.check_primaries(state, problems);
         problems.lacks("", Capability::Federation);
+    }
+
+    /// The objects that came from it stay, as objects of this gateway.
+    fn release(&self, state: &mut State) -> Result<(), EditError> {
+        KINDS.iter().for_each(|kind| (kind.ops.adopt)(state, self.meta.id));
+        Ok(())
     }
 
     fn refs(&self) -> Vec<Ref> {
@@ -155,15 +230,24 @@ impl Resource for Node {
     }
 
     fn carry_over(input: &mut Map<String, Value>, before: &Self) {
-        input.insert("status".into(), before.status.as_str().into());
+        let key = input.get("public_key").map(|key| key.as_str().and_then(|key| key.parse().ok()));
+        // An approval is of one key.
+        let is_same_key = key.is_none_or(|key: Option<PublicKey>| key == before.public_key);
+        let status = if is_same_key { before.status } else { NodeStatus::Pending };
+        input.insert("status".into(), status.as_str().into());
+        input.insert("node_id".into(), before.node_id.clone().into());
+        let received = serde_json::to_value(&before.received).unwrap_or_default();
+        input.insert("received".into(), received);
         // The specification changes a node by its three sync fields alone.
-        for (key, kept) in [("name", &before.name), ("url", &before.url)] {
-            input.entry(key).or_insert_with(|| kept.as_str().into());
+        let kept = serde_json::to_value(before).unwrap_or_default();
+        for key in ["name", "url", "public_key", "role", "ca_certificate", "interface_map"] {
+            input.entry(key).or_insert_with(|| kept[key].clone());
         }
     }
 
     fn add_derived(&self, _state: &State, shown: &mut Map<String, Value>) {
         shown.insert("fingerprint".into(), self.public_key.map(fingerprint).into());
+        shown.insert("fingerprint_words".into(), self.public_key.map(fingerprint_words).into());
         for key in ["last_seen", "last_sync", "sync_lag_sec", "version"] {
             shown.insert(key.to_owned(), Value::Null);
         }
@@ -175,8 +259,8 @@ impl Resource for Node {
     }
 }
 
-fn fingerprint(key: PublicKey) -> String {
-    format!("SHA256:{}", STANDARD_NO_PAD.encode(Sha256::digest(key.bytes())))
+fn parsed_kinds(list: &str) -> impl Iterator<Item = SyncKind> {
+    kinds(list).filter_map(|kind| kind.parse().ok())
 }
 
 /// The words of a list, without blanks and empty ones.
@@ -191,11 +275,15 @@ fn check_kinds(path: &str, list: &str, problems: &mut Problems) {
             let known = SyncKind::ALL.iter().map(ToString::to_string).collect();
             problems.add(code::ENUM, path, format!("{name:?} is no kind that is synced.")).allowed =
                 Some(known);
+        } else if name.parse::<SyncKind>().is_ok_and(|kind| kind.collections().is_empty()) {
+            problems.warn(path, format!("Objects of {name} are not synced: they stay local."));
         } else if names[..index].contains(name) {
             problems.add(code::DUPLICATE, path, format!("{name} is given twice."));
         }
     }
 }
 
+mod fingerprint;
+mod rights;
 #[cfg(test)]
 mod tests;

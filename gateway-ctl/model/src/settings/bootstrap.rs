@@ -5,11 +5,13 @@
 mod access_point;
 mod anomalies;
 mod audit;
+mod countries;
 mod dataplane;
 mod dns;
 mod flow_log;
 mod lan_ipv6;
 mod plan_history;
+mod reconcile;
 mod tls;
 mod wan_access;
 
@@ -24,11 +26,13 @@ use serde_json::{Map, Value};
 pub use access_point::AccessPoint;
 pub use anomalies::Anomalies;
 pub use audit::Audit;
+pub use countries::Countries;
 pub use dataplane::{Dataplane, FastPathMode, XdpInterface, XdpMode};
 pub use dns::Dns;
 pub use flow_log::FlowLog;
 pub use lan_ipv6::{LanIpv6, is_for_hosts};
 pub use plan_history::PlanHistory;
+pub use reconcile::Reconcile;
 pub use tls::Tls;
 pub use wan_access::WanAccess;
 
@@ -163,6 +167,7 @@ pub struct Bootstrap {
     pub flow_log: FlowLog,
     pub plan_history: PlanHistory,
     pub anomalies: Anomalies,
+    pub countries: Countries,
     /// Created at the first start, when the store has no tunnel of the name.
     #[serde(skip_deserializing)]
     pub tunnels: Vec<Tunnel>,
@@ -261,13 +266,6 @@ fn admin() -> Role {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Reconcile {
-    pub enabled: bool,
-    pub interval_sec: u64,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct Bpf {
     /// Folder on a BPF file system for pinned links and maps.
     pub pin_dir: PathBuf,
@@ -292,6 +290,7 @@ impl Default for Bootstrap {
             flow_log: FlowLog::default(),
             plan_history: PlanHistory::default(),
             anomalies: Anomalies::default(),
+            countries: Countries::default(),
             tunnels: Vec::new(),
             given: GivenKeys::default(),
         }
@@ -339,12 +338,6 @@ impl Default for Auth {
     fn default() -> Auth {
         let local_net = "127.0.0.0/8".parse().expect("a valid network");
         Auth { enabled: false, local_net, api_keys: Vec::new() }
-    }
-}
-
-impl Default for Reconcile {
-    fn default() -> Reconcile {
-        Reconcile { enabled: true, interval_sec: 60 }
     }
 }
 
@@ -400,6 +393,7 @@ impl Bootstrap {
         self.audit.validate(problems);
         self.plan_history.validate(problems);
         self.anomalies.validate(problems);
+        self.countries.validate(problems);
         if let Some(marker) = &self.marker {
             if !marker.is_absolute() {
                 problems.add(code::FORMAT, "marker", "Expected an absolute path.");

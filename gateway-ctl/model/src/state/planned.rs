@@ -51,9 +51,10 @@ impl State {
                 let slot = R::table(self).free_slot();
                 let slot =
                     slot.ok_or(EditError::LimitReached { resource_type: R::NOUN, limit: R::SLOTS - 1 })?;
-                let now = self.now;
+                let (now, receiving) = (self.now, self.receiving);
                 let meta = row.meta_mut();
                 (meta.id, meta.created_at, meta.slot) = (id, now, slot);
+                meta.origin_node = receiving;
             }
         }
         let (_, more) = match self.write(row, had) {
@@ -75,6 +76,7 @@ impl State {
         force: bool,
     ) -> Result<(), EditError> {
         let Some(row) = R::table(before).get(id).cloned() else { return Ok(()) };
+        self.admit_origin(row.as_ref())?;
         row.admit_delete(self)?;
         let references = self.references_of(row.as_ref());
         if references.firm > 0 || (references.loose > 0 && !force) {

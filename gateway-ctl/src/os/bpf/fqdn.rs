@@ -64,7 +64,7 @@ impl Programs {
         let entries = self.maps.domains.read()?.into_iter().filter(|(key, _)| key.slot == slot);
         let entries: Vec<(Key, _)> = entries.map(|(key, value)| ((key.client, key.address), value)).collect();
         let actions = &self.maps.actions;
-        self.learned.restore(entries, |rank| Some(actions.get(action_index(slot, rank)?).ok()?.policy));
+        self.learned.restore(entries, |rank| Some(actions.get(action_index(slot, rank.get())?).ok()?.policy));
         Ok(())
     }
 }

@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-use gateway_core::anomalies::{AnomalyEngine, ObservationSource, QuerySeen};
+use gateway_core::anomalies::{AnomalyEngine, Missed, ObservationSource, QuerySeen};
 use gateway_core::doh_servers;
 use gateway_dns::query_log::Filter;
 use gateway_model::Id;
 use jiff::{SignedDuration, Timestamp};
 
+use super::flows::FlowPosition;
 use super::sources::AnomalySources;
+use crate::services::countries::CountryDatabase;
 use crate::services::dns::DnsService;
 use crate::services::hosts::HostInventory;
 use crate::world::World;
@@ -28,11 +30,17 @@ pub(super) struct Positions {
     sent: BTreeMap<Id, (u32, u64)>,
     /// ID and time of the last query. `None` before the first observation.
     query: Option<(u64, Timestamp)>,
+    flows: FlowPosition,
     /// Queries that were not observed, because there were too many.
-    pub missed_queries: u64,
+    missed_queries: u64,
 }
 
 impl Positions {
+    /// Returns the numbers of what was not observed.
+    pub(super) fn missed(&self) -> Missed {
+        Missed { queries: self.missed_queries, flows: self.flows.missed }
+    }
+
     /// Takes observations. Returns the sources that could be read.
     pub(super) fn observe(
         &mut self,
@@ -47,6 +55,13 @@ impl Positions {
         if let Some(names) = &from.names {
             self.observe_queries(names, from.store.clock().now(), engine);
             sources.insert(ObservationSource::QueryLog);
+        }
+        if world.attached.is_some() && world.config.flow_log.enabled {
+            self.flows.observe(from, world, engine);
+            sources.insert(ObservationSource::FlowLog);
+            if from.handles.get::<CountryDatabase>().is_open() {
+                sources.insert(ObservationSource::Countries);
+            }
         }
         if world.attached.is_some() {
             observe_hosts(from, world, engine);

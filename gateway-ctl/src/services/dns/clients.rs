@@ -75,7 +75,7 @@ impl Table {
             asker: ClientIdentity::default(),
             name: Some("gateway".into()),
             route: routes.of(outgoing, resolvers),
-            rank: u32::MAX,
+            rank: None,
             logged: Logged::Full,
             filtered: true,
             strips_ech: false,

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use gateway_common::wire::{ClientKey, RANK_NONE};
+use gateway_common::wire::ClientKey;
 use gateway_core::dns::NameRef;
 use gateway_core::fqdn_match::Domains;
 use gateway_core::host_egress;
+use gateway_core::indexes::Rank;
 use gateway_dns::hooks::{Client, FqdnInstallError, FqdnPolicy, QueryRoute, Resolvers};
 
 use super::inputs::ResolverInputs;
@@ -32,7 +33,7 @@ pub(super) struct FqdnInstaller {
 struct AppliedPlan {
     choice: Arc<UpstreamSelection>,
     /// Query routes of each FQDN policy, by its rank: for all clients, and for the external filter itself.
-    by_rank: HashMap<u32, [Arc<QueryRoute>; 2]>,
+    by_rank: HashMap<Rank, [Arc<QueryRoute>; 2]>,
 }
 
 impl FqdnInstaller {
@@ -48,9 +49,14 @@ impl FqdnInstaller {
     pub(super) fn follow(&self, inputs: &ResolverInputs, choice: Arc<UpstreamSelection>, ipv6: bool) {
         let compiled = inputs.world.compiled();
         let rules = compiled.plan.dataplane.domains.iter();
-        let routes = |rank: u32| {
-            let outgoing = host_egress::of_policy(compiled, rank, ipv6);
-            let asking = ClientQuery { input: inputs.world.input(), compiled, rank, from: Some(NO_CLIENT) };
+        let routes = |rank: Rank| {
+            let outgoing = host_egress::of_policy(compiled, Some(rank), ipv6);
+            let asking = ClientQuery {
+                input: inputs.world.input(),
+                compiled,
+                rank: Some(rank),
+                from: Some(NO_CLIENT),
+            };
             let (chosen, resolvers) = choice.of(&asking, outgoing.clone());
             (rank, [self.routes.of(chosen, resolvers), self.routes.of(outgoing, Resolvers::Usual)])
         };
@@ -66,15 +72,16 @@ impl FqdnPolicy for FqdnInstaller {
             return None;
         }
         let device = ClientKey::from_number(client.number).device();
-        let rank = domains.rank(qname, device);
-        if rank == RANK_NONE {
-            return None;
-        }
+        let rank = domains.rank(qname, device)?;
         // If an earlier policy of the client matches, its route applies to traffic and queries for the name. The same
         // route applies if the FQDN policy is so new that its own route is unknown.
         let applied = self.applied.load();
         let itself = usize::from(applied.choice.is_itself(client.asker.address));
-        let route = applied.by_rank.get(&rank).filter(|_| rank < client.rank).map(|routes| &routes[itself]);
+        let route = applied
+            .by_rank
+            .get(&rank)
+            .filter(|_| client.rank.is_none_or(|own| rank < own))
+            .map(|routes| &routes[itself]);
         Some(route.unwrap_or(&client.route).clone())
     }
 

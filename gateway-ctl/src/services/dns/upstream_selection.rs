@@ -11,6 +11,7 @@ use std::sync::Arc;
 use gateway_core::compile::{Compiled, Input};
 use gateway_core::facts::Facts;
 use gateway_core::host_egress::HostEgress;
+use gateway_core::indexes::Rank;
 use gateway_core::profile_dns::{self, NameServers};
 use gateway_dns::hooks::Resolvers;
 use gateway_dns::upstream::{Server, of_profile};
@@ -31,8 +32,8 @@ pub(super) struct UpstreamSelection {
 pub(super) struct ClientQuery<'a> {
     pub input: Input<'a>,
     pub compiled: &'a Compiled,
-    /// Rank of the policy that applies.
-    pub rank: u32,
+    /// Rank of the policy that applies, if one does.
+    pub rank: Option<Rank>,
     /// Client address; `None`: the gateway itself.
     pub from: Option<IpAddr>,
 }

@@ -1,8 +1,14 @@
 //! Format of the journal of the flow log, with a summary of each block by which searches skip it.
 
+use std::io::{Read as _, Write as _};
 use std::net::IpAddr;
 
-use gateway_core::flow_log::{ClientCondition, FlowFilter, FlowRecord, FlowView, views};
+use flate2::Compression;
+use flate2::read::DeflateDecoder;
+use flate2::write::DeflateEncoder;
+use gateway_core::flow_log::{
+    ClientCondition, FlowFilter, FlowRecord, FlowView, from_columns, to_columns, views,
+};
 use gateway_journal::{Block, Format, Summary, View};
 use gateway_model::Id;
 
@@ -11,6 +17,8 @@ const WORDS: usize = 128;
 const LENGTH: usize = 8 * WORDS;
 /// Bits of a property.
 const BITS: u32 = 4;
+/// Maximum length of the columns of a block. One has 64 KiB of records, which are longer.
+const MAX_COLUMNS: u64 = 4 << 20;
 
 /// Records of flows.
 #[derive(Debug)]
@@ -35,6 +43,19 @@ impl Format for FlowFormat {
 
     fn is_match(view: &StoredFlow<'_>, filter: &FlowFilter) -> bool {
         view.0.record().is_some_and(|record| filter.is_match(&record))
+    }
+
+    /// Packs a block by columns, by which it takes a fourth of the bytes.
+    fn pack(records: &[u8]) -> Option<Vec<u8>> {
+        let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(&to_columns(records)?).ok()?;
+        encoder.finish().ok()
+    }
+
+    fn unpack(packed: &[u8]) -> Option<Vec<u8>> {
+        let mut columns = Vec::new();
+        DeflateDecoder::new(packed).take(MAX_COLUMNS).read_to_end(&mut columns).ok()?;
+        from_columns(&columns)
     }
 }
 
@@ -138,5 +159,18 @@ fn address_bytes(address: IpAddr) -> Vec<u8> {
     match address {
         IpAddr::V4(four) => four.octets().to_vec(),
         IpAddr::V6(six) => six.octets().to_vec(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn damaged_block_has_no_records() {
+        let packed = FlowFormat::pack(&[]).expect("no records are records");
+        assert_eq!(FlowFormat::unpack(&packed), Some(Vec::new()));
+        assert_eq!(FlowFormat::unpack(&[0xff; 40]), None);
+        assert_eq!(FlowFormat::pack(&[1, 2, 3]), None, "no records");
     }
 }

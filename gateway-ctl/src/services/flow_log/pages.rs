@@ -2,15 +2,16 @@
 
 use std::time::Duration;
 
+use gateway_core::countries::Countries;
 use gateway_core::flow_log::{FlowFilter, FlowId, FlowRecord, TopKey, TopRow, TopTable};
 use gateway_journal::{Page, PageStart, Query, SearchEnd};
 
 use super::FlowLog;
 
-/// Bytes of files that one request searches at most: less than a second on a memory card.
-const SEARCHED_BYTES: u64 = 64 << 20;
+/// Bytes of files that one request searches at most: some 500 000 records, less than a second.
+const SEARCHED_BYTES: u64 = 16 << 20;
 /// Bytes of files of which totals are made at most.
-const TOTALLED_BYTES: u64 = 512 << 20;
+const TOTALLED_BYTES: u64 = 128 << 20;
 /// An observation for a request is not repeated within this time.
 const REFRESH: Duration = Duration::from_millis(200);
 
@@ -99,10 +100,11 @@ impl FlowLog {
         filter: &FlowFilter,
         by: TopKey,
         limit: usize,
+        countries: &dyn Countries,
     ) -> (Vec<TopRow>, u64, Option<SearchEnd>) {
         self.observe(REFRESH);
         let mut table = TopTable::new(by);
-        self.active(filter, None).iter().for_each(|row| table.add(&row.record));
+        self.active(filter, None).iter().for_each(|row| table.add(&row.record, countries));
         let view = self.0.journal.lock().view();
         let query = Query {
             filter,
@@ -114,7 +116,7 @@ impl FlowLog {
         };
         let page: Page<()> = view.read(query, |flow, _| {
             if let Some(record) = flow.0.record() {
-                table.add(&record);
+                table.add(&record, countries);
             }
             None
         });

@@ -14,19 +14,19 @@ use tempfile::TempDir;
 
 use super::*;
 
-fn at(second: i64) -> Timestamp {
+pub(crate) fn at(second: i64) -> Timestamp {
     Timestamp::UNIX_EPOCH + SignedDuration::from_secs(1_800_000_000 + second)
 }
 
 /// History in a folder, with the inputs that change.
-struct Recorder {
+pub(crate) struct Recorder {
     folder: TempDir,
     history: PlanHistory,
     inputs: PlanInputs,
 }
 
 impl Recorder {
-    fn new() -> Recorder {
+    pub(crate) fn new() -> Recorder {
         let folder = tempfile::tempdir().expect("a folder");
         let history = PlanHistory::open_in(folder.path().join("plans"), at(0));
         let network = Network { lan: vec!["lan0".into()], ..Network::default() };
@@ -41,6 +41,10 @@ impl Recorder {
         Recorder { folder, history, inputs }
     }
 
+    pub(crate) fn history(&self) -> &PlanHistory {
+        &self.history
+    }
+
     /// Ends the history without anything more being written, and opens it again.
     fn restart(&mut self, generation: Option<u32>) {
         self.history = PlanHistory::open_in(self.folder.path().join("plans"), at(0));
@@ -48,7 +52,7 @@ impl Recorder {
     }
 
     /// Activates a plan in which a neighbour has this address.
-    fn activate(&mut self, generation: u32, second: i64, address: &str) {
+    pub(crate) fn activate(&mut self, generation: u32, second: i64, address: &str) {
         let address: IpAddr = address.parse().expect("an address");
         let mut facts = Facts::clone(&self.inputs.facts);
         facts.neighbours.insert([2, 0, 0, 0, 0, 1], BTreeSet::from([address]));

@@ -1,5 +1,6 @@
 //! The scenario of the demonstration, step by step.
 
+mod alert;
 mod drain;
 mod household;
 mod names;
@@ -30,7 +31,7 @@ use serde_json::{Value, json};
 use crate::console::Console;
 use household::Traffic;
 
-const STEPS: usize = 15;
+const STEPS: usize = 16;
 const SOON: Duration = Duration::from_secs(20);
 
 pub(crate) struct Walk {
@@ -90,6 +91,7 @@ impl Walk {
             Self::block_protocols,
             Self::pull_the_tunnel,
             Self::ask_why,
+            Self::alert,
             Self::kill_the_daemon,
             Self::split,
             Self::drain,

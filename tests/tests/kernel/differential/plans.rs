@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use gateway_common::guard::DISABLED_LEG;
 use gateway_common::leg_selection::spread;
 use gateway_common::wire::*;
-use gateway_core::indexes::LegId;
+use gateway_core::indexes::{LegId, Rank};
 use gateway_core::plan::{Dataplane, DomainRule};
 use gateway_model::kinds::policy_source::DomainPattern;
 use gateway_tests::bpf_run::admit_all;
@@ -212,7 +212,7 @@ fn domains() -> impl Strategy<Value = Vec<DomainRule>> {
     let device = prop_oneof![3 => Just(None), 1 => (1u32..9).prop_map(Some)];
     let rule = (pattern, 0..RANKS, device).prop_map(|(name, rank, device)| DomainRule {
         pattern: DomainPattern::Suffix(name.to_owned()),
-        rank,
+        rank: Rank::of_wire(rank).expect("a rank"),
         device,
     });
     vec(rule, 0..4)

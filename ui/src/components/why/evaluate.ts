@@ -18,9 +18,12 @@ export function useEvaluation(query: PacketQuery): UseQueryResult<Answer<Evaluat
   return useQuery({
     queryKey: ['/policy/evaluate', query],
     queryFn: () => evaluate(query),
-    refetchInterval: (state) => live.pause(5000, state.state.fetchFailureCount),
-    placeholderData: (before, old) =>
-      (old?.queryKey[1] as PacketQuery | undefined)?.device_id === query.device_id ? before : undefined,
+    // What was decided does not change any more.
+    refetchInterval: (state) => live.pause(query.at === undefined && 5000, state.state.fetchFailureCount),
+    placeholderData: (before, old) => {
+      const last = old?.queryKey[1] as PacketQuery | undefined
+      return last?.device_id === query.device_id && last.at === query.at ? before : undefined
+    },
   })
 }
 

@@ -4,6 +4,7 @@ import { useState } from 'react'
 import type { Search } from '@/session/search-params'
 import { Button } from '@/components/button'
 import { FilterBox, FilterSelect } from '@/components/filter-fields'
+import { RemovableFilter } from '@/components/removable-filter'
 import { useText } from '@/text'
 import { formatTime } from '@/text/format'
 import type { PacketQuery } from './query'
@@ -49,16 +50,7 @@ export function PacketForm({ packet, onAsk, at }: Props) {
         placeholder={text.why.anyDestination}
         onChange={(typed) => setDestination(typed ?? '')}
       />
-      <label>
-        <span className="sr">{text.why.port}</span>
-        <input
-          className="field field--port"
-          inputMode="numeric"
-          value={port}
-          placeholder={text.why.port}
-          onChange={(event) => setPort(event.target.value.replace(/\D/g, ''))}
-        />
-      </label>
+      <PortField value={port} onChange={setPort} />
       <FilterSelect
         label={text.why.protocol}
         any={text.why.anyProtocol}
@@ -73,6 +65,13 @@ export function PacketForm({ packet, onAsk, at }: Props) {
         value={packet.family}
         onChange={(family) => ask({ family })}
       />
+      {packet.at ? (
+        <RemovableFilter
+          label={text.why.at}
+          value={formatTime(packet.at, 'long')}
+          onRemove={() => ask({ at: undefined })}
+        />
+      ) : null}
       <Button submit>{text.why.ask}</Button>
       {at > 0 ? (
         <span className="dim sm nowrap">
@@ -80,5 +79,21 @@ export function PacketForm({ packet, onAsk, at }: Props) {
         </span>
       ) : null}
     </form>
+  )
+}
+
+function PortField({ value, onChange }: { value: string; onChange: (port: string) => void }) {
+  const { why } = useText()
+  return (
+    <label>
+      <span className="sr">{why.port}</span>
+      <input
+        className="field field--port"
+        inputMode="numeric"
+        value={value}
+        placeholder={why.port}
+        onChange={(event) => onChange(event.target.value.replace(/\D/g, ''))}
+      />
+    </label>
   )
 }

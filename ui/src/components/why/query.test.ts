@@ -11,6 +11,11 @@ describe('packetOf', () => {
       family: 'ipv4',
     })
   })
+  it('asks as of a time, unless it is none', () => {
+    const at = '2026-11-30T10:00:00.25Z'
+    expect(packetOf('d', { at })).toEqual({ device_id: 'd', at })
+    expect(packetOf('d', { at: 'then' })).toEqual({ device_id: 'd' })
+  })
   it('takes a domain as a destination and leaves out what makes no sense', () => {
     expect(packetOf('d', { domain: 'example.com', port: '70000', protocol: 'quic', family: '4' })).toEqual({
       device_id: 'd',

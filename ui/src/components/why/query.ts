@@ -10,6 +10,8 @@ export interface PacketQuery {
   port?: number
   protocol?: Schemas['ProtocolInput']
   family?: Schemas['FamilyInput']
+  /** By the plan that was in force then; by that of now if not given. */
+  at?: string
 }
 
 const PROTOCOLS: readonly string[] = ['tcp', 'udp', 'icmp']
@@ -25,6 +27,7 @@ export function packetOf(device: string, search: Search): PacketQuery {
   if (search.protocol && PROTOCOLS.includes(search.protocol))
     query.protocol = search.protocol as PacketQuery['protocol']
   if (search.family && FAMILIES.includes(search.family)) query.family = search.family as PacketQuery['family']
+  if (search.at && !Number.isNaN(Date.parse(search.at))) query.at = search.at
   return query
 }
 

@@ -4,7 +4,8 @@ import type { ReactNode } from 'react'
 import { useSearchParams } from '@/session/search-params'
 import { Loaded } from '@/components/section'
 import { useText } from '@/text'
-import { useEvaluation } from './evaluate'
+import { formatNumber, formatTime } from '@/text/format'
+import { useEvaluation, type Evaluation } from './evaluate'
 import { Ladder } from './ladder'
 import { PacketForm } from './packet-form'
 import { packetOf, type PacketQuery } from './query'
@@ -31,7 +32,12 @@ export function WhyPanel({ device, query, children }: Props) {
           <PacketForm key={JSON.stringify(packet)} packet={packet} onAsk={change} at={answer.dataUpdatedAt} />
         )}
         <Loaded query={answer} lines={8}>
-          {(evaluation) => <Ladder evaluation={evaluation} asked={packet.destination !== undefined} />}
+          {(evaluation) => (
+            <>
+              <AsOf plan={evaluation.as_of} />
+              <Ladder evaluation={evaluation} asked={packet.destination !== undefined} />
+            </>
+          )}
         </Loaded>
       </section>
       <aside className="sec" aria-label={text.why.aside}>
@@ -40,5 +46,18 @@ export function WhyPanel({ device, query, children }: Props) {
         </WhyActions>
       </aside>
     </div>
+  )
+}
+
+/** The plan that decided, if it is not that of now. */
+function AsOf({ plan }: { plan: Evaluation['as_of'] }) {
+  const { why } = useText()
+  if (!plan) return null
+  const until = plan.until === null ? null : formatTime(plan.until, 'long')
+  return (
+    <p className="mid">
+      {why.asOf(formatNumber(plan.generation), formatTime(plan.from, 'long'), until)}
+      {plan.reproduced ? null : ` ${why.notReproduced}`}
+    </p>
   )
 }

@@ -14,6 +14,24 @@ export const activity: Entry = {
       page: () => import('./audit'),
     },
     {
+      path: 'flows',
+      label: (text) => text.flows.tab,
+      needs: ['GET /flows', 'GET /flows/stream'],
+      page: () => import('./flows/flows'),
+    },
+    {
+      path: 'traffic',
+      label: (text) => text.flows.traffic.tab,
+      needs: ['GET /flows/usage', 'GET /flows/top'],
+      page: () => import('./flows/traffic'),
+    },
+    {
+      path: 'anomalies',
+      label: (text) => text.anomalies.tab,
+      needs: ['GET /anomalies', 'GET /anomalies/stats'],
+      page: () => import('./anomalies'),
+    },
+    {
       path: 'drift',
       label: (text) => text.activity.tabs.drift,
       needs: ['GET /drift', 'GET /enforce'],
@@ -43,6 +61,12 @@ export const activity: Entry = {
       label: (text) => text.alerts.receivers.tab,
       needs: ['GET /alerts', 'GET /alerts/webhook', 'GET /alerts/email', 'GET /alerts/mqtt'],
       page: () => import('./alert-receivers'),
+    },
+    {
+      path: 'collectors',
+      label: (text) => text.flowExport.tab,
+      needs: ['GET /flows/export', 'GET /flows/export/status'],
+      page: () => import('./flow-export'),
     },
     {
       path: 'captures',

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { endOf, matching, PacketStore, type Packet, type ReadPackets } from './packets'
+import type { ReadLines } from '@/api/line-stream'
+import { endOf, matching, PacketStore, type Packet } from './packets'
 
 const packet = (no: number, more: Partial<Packet> = {}): Packet => ({
   no,
@@ -27,7 +28,7 @@ afterEach(() => void vi.useRealTimers())
 /** A stream whose lines and end the test chooses. */
 function stream() {
   const opened: { signal: AbortSignal; take: (lines: unknown[]) => void; end: (error?: Error) => void }[] = []
-  const read: ReadPackets = (signal, take) =>
+  const read: ReadLines = (signal, take) =>
     new Promise((resolve, reject) => {
       opened.push({ signal, take, end: (error) => (error ? reject(error) : resolve()) })
     })

@@ -2,12 +2,10 @@
 // that are known are passed over.
 
 import type { Schemas } from '@/api/client'
+import { LineStream, type ReadLines } from '@/api/line-stream'
 
 export type Packet = Schemas['CapturedPacket']
 type Session = Schemas['CaptureSession']
-
-/** Reads the lines of a capture until it ends or is aborted. */
-export type ReadPackets = (signal: AbortSignal, take: (lines: unknown[]) => void) => Promise<void>
 
 export interface PacketState {
   /** Newest first. */
@@ -23,75 +21,44 @@ export interface PacketState {
 export const MOST = 10_000
 /** Pause between two drawings, in milliseconds. */
 const PAUSE = 400
-const LONGEST = 30_000
 
 export class PacketStore {
   private state: PacketState = { packets: [], last: 0, complete: false, error: null }
   private listeners = new Set<() => void>()
-  private abort = new AbortController()
+  private readonly stream: LineStream
   /** Oldest first, not drawn yet. */
   private arrived: Packet[] = []
   private last = 0
   private drawing: number | undefined
-  private retry: number | undefined
-  private failures = 0
 
   constructor(
-    private readonly read: ReadPackets,
+    read: ReadLines,
     private readonly most = MOST,
-  ) {}
+  ) {
+    this.stream = new LineStream(read, {
+      take: (lines) => this.take(lines),
+      ended: () => this.draw({ complete: true, error: null }),
+      failed: (error) => this.draw({ error }),
+    })
+  }
 
   subscribe = (listener: () => void) => {
     this.listeners.add(listener)
-    if (this.listeners.size === 1) {
-      document.addEventListener('visibilitychange', this.follow)
-      this.follow()
-    }
+    if (this.listeners.size === 1) this.stream.start()
     return () => {
       this.listeners.delete(listener)
       if (this.listeners.size > 0) return
-      document.removeEventListener('visibilitychange', this.follow)
-      this.stop()
+      this.stream.stop()
+      window.clearTimeout(this.drawing)
+      this.drawing = undefined
     }
   }
 
   snapshot = () => this.state
 
-  /** Reads while the page is visible: a browser has few connections for all of its tabs. */
-  private follow = () => {
-    this.stop()
-    if (!document.hidden && !this.state.complete) void this.run()
-  }
-
-  private stop() {
-    this.abort.abort()
-    window.clearTimeout(this.retry)
-    window.clearTimeout(this.drawing)
-    this.drawing = undefined
-  }
-
-  private async run() {
-    this.abort = new AbortController()
-    const { signal } = this.abort
-    let ended = false
-    try {
-      await this.read(signal, (lines) => {
-        if (!signal.aborted) ended = this.take(lines) || ended
-      })
-      if (!ended) throw new Error('the stream broke')
-      if (!signal.aborted) this.draw({ complete: true, error: null })
-    } catch (error) {
-      if (signal.aborted) return
-      this.draw({ error: error as Error })
-      this.failures += 1
-      this.retry = window.setTimeout(this.follow, Math.min(LONGEST, 1000 * 2 ** this.failures))
-    }
-  }
-
   /** Returns whether the capture has ended. */
   private take(lines: unknown[]): boolean {
     let ended = false
-    this.failures = 0
     for (const line of lines as (Packet | { session: Session })[]) {
       if ('session' in line) ended = line.session.state !== 'running'
       else if (line.no > this.last) {

@@ -28,6 +28,7 @@ import { allDevices, DeviceForm } from './device-form'
 import { DeviceReservation } from './device-reservation'
 import { DeviceRules } from './device-rules'
 import { DeviceServices } from './device-services'
+import { DeviceTraffic } from './device-traffic'
 
 type Device = Schemas['Device']
 
@@ -78,6 +79,8 @@ function Page({ stored }: { stored: Stored<Device> }) {
           <DeviceRules device={device} />
           <DeviceDns device={device} />
         </>
+      ) : tab === 'traffic' ? (
+        <DeviceTraffic device={device} />
       ) : tab === 'exceptions' ? (
         <DeviceExceptions device={device} />
       ) : tab === 'reservation' ? (
@@ -132,6 +135,7 @@ function DeviceTabs({ device, tab }: { device: Device; tab: string }) {
   const active = exceptions?.filter((each) => each.device_id === device.id).length
   const tabs: [name: string, label: string, count?: number][] = [
     ['why', text.devices.tabs.why],
+    ['traffic', text.flows.traffic.tab],
     ['dns', text.devices.tabs.dns],
     ['exceptions', text.devices.tabs.exceptions, active],
     ['reservation', text.devices.tabs.reservation],

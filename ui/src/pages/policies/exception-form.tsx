@@ -10,6 +10,7 @@ import { FieldList } from '@/components/form-fields'
 import { HostAdopter } from '@/components/hosts/host-adopter'
 import { useFormAction } from '@/components/action'
 import { ActionForm } from '@/components/action-form'
+import type { Search } from '@/session/search-params'
 import { useText } from '@/text'
 import { useNames, useProfiles } from './data'
 
@@ -35,10 +36,25 @@ const START: Written = {
   profile: '',
 }
 
-export function ExceptionForm({ device, onDone }: { device?: string; onDone: () => void }) {
+interface Props {
+  /** What the address has of it. */
+  search: Search
+  onDone: () => void
+}
+
+export function ExceptionForm({ search, onDone }: Props) {
   const text = useText()
   const { devices } = useNames()
-  const draft = useDraft<Written>('exception', { ...START, device_id: device ?? '' })
+  const { type, device, targets } = search
+  const draft = useDraft<Written>(
+    type === undefined ? 'exception' : `exception.${device}.${type}.${targets}`,
+    {
+      ...START,
+      device_id: device ?? '',
+      type: type !== undefined && type in text.policies.exceptionTypes ? (type as Kind) : START.type,
+      targets: targets ?? '',
+    },
+  )
   const { value } = draft
   const [asked, setAsked] = useState(false)
   const start = useFormAction(

@@ -29,7 +29,7 @@ export default function Exceptions() {
   const active = all.filter((each) => each.status === 'active')
   const ended = all.filter((each) => each.status !== 'active').reverse()
   const open = search.new === '1'
-  const close = () => setSearch({ new: undefined, device: undefined })
+  const close = () => setSearch({ new: undefined, device: undefined, type: undefined, targets: undefined })
   return (
     <Page
       question={text.policies.exceptionQuestion}
@@ -50,7 +50,7 @@ export default function Exceptions() {
     >
       {open ? (
         <Section title={text.policies.composer} hint={text.policies.exceptionsHint}>
-          <ExceptionForm device={search.device} onDone={close} />
+          <ExceptionForm search={search} onDone={close} />
         </Section>
       ) : null}
       <LoadedSection

@@ -92,7 +92,7 @@ function usePolicyEdit(policy: Policy | null, start: Version<Draft>): Edit<Draft
   const text = useText()
   const go = useGo()
   return useEdit<Draft, Policy>({
-    key: `policy.${policy?.id ?? 'new'}`,
+    key: ['policy', policy?.id ?? 'new', policy ? '' : start.value.source_value].filter(Boolean).join('.'),
     version: start,
     save: (value, etag) => {
       const body = value as PolicyInput

@@ -3,7 +3,7 @@
 import { useParams } from '@tanstack/react-router'
 import { useGet } from '@/api/query'
 import { useTitle } from '@/session/crumb'
-import { useSearchParams } from '@/session/search-params'
+import { useSearchParams, type Search } from '@/session/search-params'
 import { Failure, Skeleton } from '@/components/section'
 import { useText } from '@/text'
 import { usePolicies } from './data'
@@ -47,14 +47,21 @@ function NewPage() {
     ? { ...inputOf(from), name: `${from.name}-2`, priority: from.priority + 1 }
     : search.source === 'all'
       ? { ...EMPTY, source_type: 'all' }
-      : { ...EMPTY, priority: free(list), source_value: device ?? '' }
+      : (destinationOf(search, list) ?? { ...EMPTY, priority: free(list), source_value: device ?? '' })
   return (
     <PolicyEditor
-      key={search.from ?? search.source ?? ''}
+      key={search.from ?? `${search.source ?? ''} ${search.value ?? ''}`}
       policy={null}
       start={{ value: start, etag: null }}
     />
   )
+}
+
+/** A policy for a destination comes before those that would take its traffic. */
+function destinationOf({ source, value, name }: Search, list: Policy[]): Draft | null {
+  if ((source !== 'domain' && source !== 'destination') || !value) return null
+  const priority = Math.max(0, (inOrder(list)[0]?.priority ?? 20) - 10)
+  return { ...EMPTY, source_type: source, source_value: value, name: name ?? '', priority }
 }
 
 /** The priority behind the last policy that is no catch-all. */

@@ -15,6 +15,7 @@ const preset = (template: Partial<Preset['template']>): Preset => ({
   updated_at: '',
   revision: 1,
   slot: 1,
+  origin_node: null,
   name: 'iot',
   description: 'Appliances',
   category: 'iot',

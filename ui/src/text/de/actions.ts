@@ -39,6 +39,7 @@ const OBJECTS: Record<string, string> = {
   dns_zone: 'DNS-Zone',
   enforcement: 'Durchsetzung',
   exception: 'Ausnahme',
+  federation: 'Verbund',
   federation_role: 'Verbundrolle',
   flow_export: 'Sammler von Flows',
   host: 'Host',
@@ -110,6 +111,12 @@ const VERBS: Record<string, string> = {
 
 /** Actions that are no verb and its object. */
 const WHOLE: Record<string, string> = {
+  accept_node: 'Schlüssel eines Knotens annehmen',
+  approve_node: 'über einen Knoten entscheiden',
+  create_node_key: 'Schlüssel dieses Gateways anlegen',
+  exchange_node: 'Schlüssel mit einem Knoten tauschen',
+  sync_federation: 'von Knoten holen',
+  sync_node: 'Objekte eines Knotens übernehmen',
   bring_down_tunnel: 'Tunnel trennen',
   bring_up_tunnel: 'Tunnel verbinden',
   change_password: 'Passwort ändern',

@@ -2,11 +2,14 @@ import type { Text } from '..'
 import { actions } from './actions'
 import { activity } from './activity'
 import { alerts } from './alerts'
+import { anomalies } from './anomalies'
 import { captures } from './captures'
 import { common } from './common'
 import { devices } from './devices'
 import { dns } from './dns'
 import { exception } from './exception'
+import { flowExport } from './flow-export'
+import { flows } from './flows'
 import { functions } from './functions'
 import { hosts } from './hosts'
 import { kinds } from './kinds'
@@ -28,11 +31,14 @@ export const de: Text = {
   actions,
   activity,
   alerts,
+  anomalies,
   captures,
   common,
   devices,
   dns,
   exception,
+  flowExport,
+  flows,
   functions,
   hosts,
   kinds,

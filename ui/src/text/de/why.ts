@@ -15,6 +15,13 @@ export const why: Text['why'] = {
   bothFamilies: 'IPv4 und IPv6',
   ask: 'Fragen',
   answeredAt: (time) => `Antwort von ${time}`,
+  at: 'Stand',
+  asOf: (plan, from, until) =>
+    until === null
+      ? `Nach Plan ${plan}, der seit ${from} gilt.`
+      : `Nach Plan ${plan}, der von ${from} bis ${until} galt.`,
+  notReproduced:
+    'Diese Version des Gateways macht aus der damaligen Konfiguration einen anderen Plan und entscheidet vielleicht anders.',
   decisions: { tunnel: 'Tunnel', direct: 'Direkt', block: 'Blockiert' },
   heads: { block: 'BLOCKIERT', direct: 'DIREKT', tunnel: 'TUNNEL', proxy: 'PROXY', local: 'LOKAL' },
   packet: 'Paket',

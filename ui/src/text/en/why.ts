@@ -15,6 +15,13 @@ export const why = {
   bothFamilies: 'IPv4 and IPv6',
   ask: 'Ask',
   answeredAt: (time: string) => `answered ${time}`,
+  at: 'As of',
+  asOf: (plan: string, from: string, until: string | null) =>
+    until === null
+      ? `By plan ${plan}, which is in force since ${from}.`
+      : `By plan ${plan}, which was in force from ${from} to ${until}.`,
+  notReproduced:
+    'This version of the gateway compiles another plan from the configuration of then, so it may decide otherwise.',
   decisions: { tunnel: 'Tunnel', direct: 'Direct', block: 'Blocked' } satisfies Record<
     Schemas['Decision'],
     string

@@ -72,7 +72,7 @@ fn anyone() -> Client {
         asker: ClientIdentity::default(),
         name: None,
         route: route.into(),
-        rank: u32::MAX,
+        rank: None,
         logged: Logged::Off,
         filtered: true,
         strips_ech: false,

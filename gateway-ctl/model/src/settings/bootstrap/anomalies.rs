@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::kinds::anomaly::AnomalyKind;
 use crate::problem::{Problems, code};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,11 +14,23 @@ pub struct Anomalies {
     pub learning_hours: u32,
     /// MiB that a device may send within an hour.
     pub large_upload_mib: u32,
+    /// Kinds that are not looked for. By default, those of which fewer than 80 of 100 findings are right in the test of the
+    /// detection.
+    pub disabled_kinds: Vec<AnomalyKind>,
 }
 
 impl Default for Anomalies {
     fn default() -> Anomalies {
-        Anomalies { enabled: true, learning_hours: 168, large_upload_mib: 2048 }
+        Anomalies {
+            enabled: true,
+            learning_hours: 168,
+            large_upload_mib: 2048,
+            disabled_kinds: vec![
+                AnomalyKind::NewDestinationCountry,
+                AnomalyKind::Beaconing,
+                AnomalyKind::NightActivity,
+            ],
+        }
     }
 }
 

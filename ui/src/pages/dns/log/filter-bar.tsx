@@ -1,10 +1,11 @@
 // The filters of the query log: those that are set, and those that can be.
 
-import { useId, useRef, useState } from 'react'
+import { useRef, useState } from 'react'
 import { useGet } from '@/api/query'
 import type { Search } from '@/session/search-params'
 import { Button } from '@/components/button'
-import { Icon } from '@/components/icons'
+import { TypedFilter } from '@/components/filter-fields'
+import { RemovableFilter, RemoveButton } from '@/components/removable-filter'
 import { useText } from '@/text'
 import { formatTime } from '@/text/format'
 import { useListNames } from '../names'
@@ -47,7 +48,12 @@ export function FilterBar({ filters, change, setRange, entries }: Props) {
   return (
     <>
       <div ref={bar} className="filters" role="search">
-        <DomainField value={filters.domain ?? ''} onChange={(typed) => change(domainChange(typed))} />
+        <TypedFilter
+          label={log.domain}
+          placeholder={log.domainHint}
+          value={filters.domain ?? ''}
+          onChange={(typed) => change(domainChange(typed))}
+        />
         {SHOWN.map((name) => (
           <FilterButton
             key={name}
@@ -106,10 +112,12 @@ function LeftOut({ filters, change }: Pick<Props, 'filters' | 'change'>) {
     if (value === undefined) return null
     const label = log.not(log.filters[name.slice(4) as 'client'])
     return (
-      <span key={name} className="flt flt--on">
-        {label} <b>{shownValue(name.slice(4), value)}</b>
-        <RemoveButton label={label} onRemove={() => change({ [name]: undefined, open: undefined })} />
-      </span>
+      <RemovableFilter
+        key={name}
+        label={label}
+        value={shownValue(name.slice(4), value)}
+        onRemove={() => change({ [name]: undefined, open: undefined })}
+      />
     )
   })
 }
@@ -165,57 +173,5 @@ function FilterButton({ name, label, value, open, onToggle, onRemove }: FilterPr
       </button>
       <RemoveButton label={label} onRemove={onRemove} />
     </span>
-  )
-}
-
-function RemoveButton({ label, onRemove }: { label: string; onRemove: () => void }) {
-  const { log } = useText().dns
-  return (
-    <button type="button" className="x" aria-label={log.removeFilter(label)} onClick={onRemove}>
-      <Icon name="x" />
-    </button>
-  )
-}
-
-function DomainField({ value, onChange }: { value: string; onChange: (value: string) => void }) {
-  const text = useText()
-  const id = useId()
-  const [typed, setTyped] = useState(value)
-  const [known, setKnown] = useState(value)
-  // The address changed by something else than this field.
-  if (value !== known) {
-    setKnown(value)
-    setTyped(value)
-  }
-  return (
-    <form
-      className="search"
-      onSubmit={(event) => {
-        event.preventDefault()
-        onChange(typed.trim())
-      }}
-    >
-      <Icon name="search" />
-      <label className="sr" htmlFor={id}>
-        {text.dns.log.domain}
-      </label>
-      <input
-        id={id}
-        className="field"
-        type="search"
-        data-filter
-        placeholder={text.dns.log.domainHint}
-        value={typed}
-        spellCheck={false}
-        autoCapitalize="none"
-        onChange={(event) => {
-          setTyped(event.target.value)
-          if (event.target.value === '') onChange('')
-        }}
-        onBlur={() => {
-          if (typed.trim() !== value) onChange(typed.trim())
-        }}
-      />
-    </form>
   )
 }

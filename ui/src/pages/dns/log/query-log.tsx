@@ -6,6 +6,7 @@ import { Link } from '@/session/link'
 import { useSearchParams, type Search } from '@/session/search-params'
 import { Page } from '@/components/answer'
 import { Button, IconButton } from '@/components/button'
+import { LiveButton } from '@/components/live-button'
 import { Empty, Failure, Skeleton } from '@/components/section'
 import { useText } from '@/text'
 import { formatTime } from '@/text/format'
@@ -62,7 +63,7 @@ export default function QueryLog() {
       question={log.question}
       actions={
         <>
-          <LiveButton live={live} ends={filters.to !== undefined} />
+          <LiveButton live={live} why={filters.to === undefined ? undefined : log.rangeEnds} />
           <IconButton
             icon="download"
             label={log.download}
@@ -87,25 +88,6 @@ export default function QueryLog() {
         ) : null}
       </section>
     </Page>
-  )
-}
-
-/** Shows new entries as they come, unless the range that is shown ends. */
-function LiveButton({ live, ends }: { live: boolean; ends: boolean }) {
-  const { log } = useText().dns
-  const [, change] = useSearchParams()
-  return (
-    <button
-      type="button"
-      className="live"
-      aria-pressed={live}
-      disabled={ends}
-      title={ends ? log.rangeEnds : undefined}
-      onClick={() => change({ live: live ? 'off' : undefined })}
-    >
-      <i aria-hidden="true" />
-      {live ? log.live : log.frozen}
-    </button>
   )
 }
 

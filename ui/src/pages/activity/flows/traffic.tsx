@@ -1,0 +1,17 @@
+// How much the devices send and receive, and by which way.
+
+import { Page } from '@/components/answer'
+import { TopSection } from '@/components/flows/top-section'
+import { UsageSection } from '@/components/flows/usage-section'
+import { useText } from '@/text'
+
+export default function Traffic() {
+  const words = useText().flows
+  return (
+    <Page question={words.traffic.question} answer={words.traffic.answer}>
+      <UsageSection groups={['egress', 'policy', 'device']} />
+      <TopSection by="device" title={words.top.devices} />
+      <TopSection by="domain" title={words.top.domains} />
+    </Page>
+  )
+}
