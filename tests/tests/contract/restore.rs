@@ -23,6 +23,8 @@ fn sample(key: &str) -> Option<Value> {
         "listen.api_addr" => json!("127.0.0.1:9443"),
         "dns.listen_addr" => json!("127.0.0.1:5353"),
         "dns.upstream_tls_names" => json!({"192.0.2.53": "dns.example"}),
+        "anomalies.disabled_kinds" => json!(["new_port"]),
+        "countries.database" => json!("/srv/countries.mmdb"),
         "auth.local_net" => json!("10.9.0.0/16"),
         "listen.wan_access.uplinks" => json!(["fibre"]),
         "network.wan_iface" => json!("wan9"),

@@ -55,7 +55,20 @@ impl Database {
     }
 
     pub(super) fn country(&self, address: IpAddr) -> Option<CountryCode> {
-        country_of(&self.0.lookup(address.to_canonical()).ok()?)
+        let address = address.to_canonical();
+        // Some databases have countries for these.
+        if is_local(address) {
+            return None;
+        }
+        country_of(&self.0.lookup(address).ok()?)
+    }
+}
+
+/// Reports whether an address is of a private network, of a link, or of the host itself.
+fn is_local(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(four) => four.is_private() || four.is_link_local() || four.is_loopback(),
+        IpAddr::V6(six) => six.is_unique_local() || six.is_unicast_link_local() || six.is_loopback(),
     }
 }
 
