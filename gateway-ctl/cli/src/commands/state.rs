@@ -95,7 +95,6 @@ fn explanations(kinds: &mut Vec<Kind>) {
             .work(Work::Special(Special::Evaluate))
             .examples([
                 "evaluate laptop | jq -r .sentence",
-                "evaluate 02:00:00:00:00:0a",
                 "evaluate --flow 19aabbccddeeff00 | jq .flow.comparison",
             ]),
     );
