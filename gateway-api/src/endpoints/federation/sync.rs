@@ -20,8 +20,9 @@ pub(super) fn rows(t: &mut Table) {
         .summary("Pull from peers now")
         .doc(
             "From the peer with this URL or name, else from each node that sends objects to this gateway. Answers when the \
-             changes are in force here, and reached the peer again after it.",
-        );
+             changes are in force here and the peer was reached again.",
+        )
+        .answers(&[Code::NotFound, Code::InvalidState, Code::UpstreamFailed]);
     t.question("/federation/pull", "pull_federation", pull)
         .summary("Objects for another gateway")
         .doc(
