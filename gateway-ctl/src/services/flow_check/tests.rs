@@ -94,7 +94,8 @@ fn a_leg_that_the_plan_does_not_offer_is_found() {
         check.check(std::slice::from_ref(record), recorder.history(), at(20));
         check.report().agreed == 1
     };
-    let agreeing = reasons().map(|reason| record(7, reason, Decision::Permitted)).find(agrees);
+    let results = reasons().flat_map(|reason| Decision::ALL.iter().map(move |decision| (reason, *decision)));
+    let agreeing = results.map(|(reason, decision)| record(7, reason, decision)).find(agrees);
     let mut leaked = agreeing.expect("a result of the plan");
     leaked.paths[0].leg = Some(17);
     let found = FlowCheck::default().check(&[leaked], recorder.history(), at(20));
