@@ -25,5 +25,5 @@ export default defineConfig({
       },
     },
   },
-  test: { environment: 'jsdom', include: ['src/**/*.test.{ts,tsx}'], restoreMocks: true },
+  test: { pool: 'threads', environment: 'jsdom', include: ['src/**/*.test.{ts,tsx}'], restoreMocks: true },
 })
