@@ -107,38 +107,23 @@ impl Open {
     ) -> Result<Open, store::Error> {
         let EnforcedStore { worlds, enforcement, handles, services, active_alerts, alerts, endpoint_names } =
             enforced;
-        let backup = backup::Service::new(
-            store.clone(),
-            worlds.configuration().file().clone(),
-            tls.factory.clone(),
-            endpoint_names.clone(),
-        );
+        let (factory, names) = (&tls.factory, || endpoint_names.clone());
+        let file = worlds.configuration().file().clone();
+        let backup = backup::Service::new(store.clone(), file, factory.clone(), names());
         let source: Arc<dyn NotificationSource> = Arc::new(alerts.clone());
-        let deliveries = Deliveries::new(
-            store.clone(),
-            worlds.clone(),
-            &tls.factory,
-            endpoint_names.clone(),
-            source.clone(),
-        );
-        let mqtt_states = MqttStates::new(
-            store.clone(),
-            worlds.clone(),
-            handles.clone(),
-            &tls.factory,
-            endpoint_names.clone(),
-            source,
-        );
-        let flow_exports =
-            FlowExports::new(store.clone(), worlds.clone(), &handles, &tls.factory, endpoint_names.clone());
+        let deliveries = Deliveries::new(store.clone(), worlds.clone(), factory, names(), source.clone());
+        let mqtt_states =
+            MqttStates::new(store.clone(), worlds.clone(), handles.clone(), factory, names(), source);
+        let flow_exports = FlowExports::new(store.clone(), worlds.clone(), &handles, factory, names());
         let federation = Federation::new(
             store.clone(),
             worlds.clone(),
             enforcement.clone(),
             active_alerts.clone(),
-            &tls.factory,
-            endpoint_names.clone(),
+            factory,
+            names(),
         );
+        let extfilter = extfilter::Service::new(store.clone(), worlds.clone(), factory, names());
         services.start_all([backup.health(), storage::report(&store)]);
         Ok(Open {
             enforcement,
@@ -151,12 +136,7 @@ impl Open {
             flow_exports,
             federation,
             bridge_tests: Arc::default(),
-            extfilter: extfilter::Service::new(
-                store.clone(),
-                worlds.clone(),
-                &tls.factory,
-                endpoint_names.clone(),
-            ),
+            extfilter,
             active_alerts,
             alerts,
             ending: Arc::new(Notify::new()),
