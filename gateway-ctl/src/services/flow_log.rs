@@ -180,6 +180,10 @@ impl FlowLog {
         if following.is_over || following.last.is_some_and(|last| begun.duration_since(last) < pause) {
             return;
         }
+        self.read_kernel(&mut following, kernel, begun);
+    }
+
+    fn read_kernel(&self, following: &mut Following, kernel: &Kernel, begun: Instant) {
         let world = kernel.worlds.last();
         let now = kernel.clock.now();
         let config = world.config.flow_log;
@@ -201,7 +205,7 @@ impl FlowLog {
         following.tracker.take_news().into_iter().for_each(|news| self.publish(news));
         following.last = Some(begun);
         following.cost = begun.elapsed();
-        self.write(&mut following, &records, now);
+        self.write(following, &records, now);
         self.0.journal.lock().tick(now);
     }
 
@@ -248,10 +252,13 @@ impl FlowLog {
         self.0.journal.lock().flush(now);
     }
 
-    /// Writes the parts of flows that go on, and ends the log.
+    /// Reads the kernel once more, writes the parts of flows that go on, and ends the log.
     fn stop(&self, now: Timestamp) {
         let mut following = self.0.following.lock();
         if !following.is_over {
+            if let Some(kernel) = self.0.kernel.get() {
+                self.read_kernel(&mut following, kernel, Instant::now());
+            }
             following.is_over = true;
             let records = following.tracker.stop(now);
             self.write(&mut following, &records, now);

@@ -44,7 +44,7 @@ fn send(host: &Host, phase: usize, count: usize) {
 }
 
 /// Returns all records of the log of a daemon that has ended.
-fn records(testbed: &Testbed) -> (FlowLog, Vec<FlowRecord>) {
+pub(crate) fn records(testbed: &Testbed) -> (FlowLog, Vec<FlowRecord>) {
     let log = FlowLog::open(&testbed.daemon.state_directory(), Timestamp::now());
     let rows = log.read(&FlowFilter::default(), None, None, 1_000_000).rows;
     (log, rows.into_iter().map(|row| row.record).collect())

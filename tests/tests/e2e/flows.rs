@@ -1,8 +1,10 @@
 //! The flow log against real packets: what was forwarded and denied, by which path, and how many bytes.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use gateway_core::flow_log::{FlowId, FlowRecord};
 use gateway_tests::services::{HTTP, IDENT};
 use gateway_tests::testbed::{Testbed, create, policy};
 use gateway_tests::topology::{Host, server};
@@ -10,6 +12,7 @@ use gateway_tests::traffic::{TIMEOUT, UdpFlow, ask};
 use gateway_tests::wait::{wait_for, wait_ok};
 use serde_json::{Value, json};
 
+use crate::e2e::flow_check::records;
 use crate::e2e::{BLOCKED, FAMILIES, SOON, assert_blocked, assert_direct, assert_through};
 
 /// A block of records is written after 30 seconds at the latest.
@@ -258,4 +261,22 @@ fn written_records_outlive_a_kill_and_a_wipe_erases_them() {
     testbed.api().post("/system/wipe", &json!({"level": "soft"})).expect("wiped");
     assert_eq!(flows(&testbed, "state=ended"), Vec::<Value>::new());
     assert_eq!(length(), 0, "files of records remain");
+}
+
+#[test]
+fn a_flow_that_began_after_the_last_reading_is_in_the_log_of_a_daemon_that_ended() {
+    let mut testbed = Testbed::start().expect("scene");
+    let laptop = testbed.network.laptop.v4;
+    // The tables are read every two seconds: five rounds end at other times of this period.
+    for round in 1..=5 {
+        assert_direct(&testbed.network.laptop);
+        testbed.daemon.terminate().expect("ended");
+        let (_, records) = records(&testbed);
+        let is_of_laptop =
+            |record: &&FlowRecord| record.client.as_ref().is_some_and(|client| client.address == laptop);
+        let flows: BTreeSet<FlowId> =
+            records.iter().filter(is_of_laptop).map(|record| record.flow_id).collect();
+        assert!(flows.len() >= round, "{} flows after {round} rounds", flows.len());
+        testbed.daemon.start().expect("started again");
+    }
 }
