@@ -35,6 +35,13 @@ pub struct Dialer<'a> {
     pub timeout: Duration,
 }
 
+impl<'a> Dialer<'a> {
+    /// Returns a dialer by the default route, to any host.
+    pub fn by_default_route(sockets: &'a dyn Sockets, names: &'a Resolver, timeout: Duration) -> Dialer<'a> {
+        Dialer { sockets, names, egress: &Egress::DEFAULT, targets: Targets::Any, timeout }
+    }
+}
+
 /// Reason why a connection to a host failed.
 #[derive(Debug, thiserror::Error)]
 pub enum DialError {

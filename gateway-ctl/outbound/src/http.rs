@@ -36,6 +36,19 @@ pub struct Limits {
     pub redirects: usize,
 }
 
+impl Limits {
+    /// Returns limits with one deadline for each step, and no redirects.
+    pub const fn within(timeout: Duration, body_bytes: u64) -> Limits {
+        Limits {
+            tls_timeout: timeout,
+            head_timeout: timeout,
+            piece_timeout: timeout,
+            body_bytes,
+            redirects: 0,
+        }
+    }
+}
+
 /// HTTP client over a [`Dialer`].
 #[derive(Clone, Copy)]
 pub struct Client<'a> {

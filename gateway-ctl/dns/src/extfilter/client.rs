@@ -6,8 +6,8 @@ use std::time::Duration;
 use ::http::header::{ACCEPT, CONTENT_TYPE};
 use ::http::{HeaderValue, Method, Request, StatusCode};
 use bytes::Bytes;
+use gateway_outbound::Dialer;
 use gateway_outbound::http::{self, Limits};
-use gateway_outbound::{Dialer, Egress, Targets};
 use serde_json::Value;
 use tokio::time::timeout;
 use url::{Position, Url};
@@ -61,20 +61,9 @@ impl Client {
     }
 
     async fn exchange(&self, request: Request<Bytes>) -> Result<Answer, Error> {
-        let dialer = Dialer {
-            sockets: self.context.sockets.as_ref(),
-            names: &self.context.names,
-            egress: &Egress::DEFAULT,
-            targets: Targets::Any,
-            timeout: REQUEST_TIMEOUT,
-        };
-        let limits = Limits {
-            tls_timeout: REQUEST_TIMEOUT,
-            head_timeout: REQUEST_TIMEOUT,
-            piece_timeout: REQUEST_TIMEOUT,
-            body_bytes: MAX_REPLY_BYTES,
-            redirects: 0,
-        };
+        let dialer =
+            Dialer::by_default_route(self.context.sockets.as_ref(), &self.context.names, REQUEST_TIMEOUT);
+        let limits = Limits::within(REQUEST_TIMEOUT, MAX_REPLY_BYTES);
         let client = http::Client { dialer, tls: self.context.tls.as_ref(), limits };
         let response = client.send(request).await?;
         let status = response.status();

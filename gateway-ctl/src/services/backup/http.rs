@@ -9,7 +9,7 @@ use bytes::Bytes;
 use gateway_model::settings::groups::BackupTarget;
 use gateway_outbound::causes::with_causes;
 use gateway_outbound::http::{self, Limits, Step};
-use gateway_outbound::{Dialer, Egress, KernelSockets, Resolver, Targets};
+use gateway_outbound::{Dialer, KernelSockets, Resolver};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 
@@ -58,13 +58,7 @@ impl Transport {
 
     /// Sends a request and returns the response, whatever its status.
     pub(super) async fn answer(&self, request: Request<Bytes>) -> Result<Response<Bytes>, Error> {
-        let dialer = Dialer {
-            sockets: &KernelSockets::PATIENT,
-            names: &self.endpoint_names,
-            egress: &Egress::DEFAULT,
-            targets: Targets::Any,
-            timeout: CONNECT_TIMEOUT,
-        };
+        let dialer = Dialer::by_default_route(&KernelSockets::PATIENT, &self.endpoint_names, CONNECT_TIMEOUT);
         let limits = Limits {
             tls_timeout: CONNECT_TIMEOUT,
             // Each operation of the target has its own deadline.

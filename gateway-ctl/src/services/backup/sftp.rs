@@ -10,7 +10,7 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use gateway_model::settings::groups::{BackupTarget, host_key_fingerprint};
-use gateway_outbound::{Dialer, Egress, KernelSockets, Resolver, Targets};
+use gateway_outbound::{Dialer, KernelSockets, Resolver};
 use parking_lot::Mutex;
 use russh::client::{self, AuthResult, Handle, KeyboardInteractiveAuthResponse};
 use russh::keys::{PrivateKeyWithHashAlg, PublicKeyOrCertificate, decode_secret_key};
@@ -72,14 +72,8 @@ impl Sftp {
             host_key_fingerprint(&config.host_key).ok_or_else(|| setup("no host key is set"))?;
         let other = Arc::new(Mutex::new(None));
         let handler = PinnedHostKey { fingerprint, other: other.clone() };
-        let dialer = Dialer {
-            sockets: &KernelSockets::PATIENT,
-            names: endpoint_names,
-            egress: &Egress::DEFAULT,
-            targets: Targets::Any,
-            // The caller has a deadline for signing in.
-            timeout: Duration::MAX,
-        };
+        // The caller has a deadline for signing in.
+        let dialer = Dialer::by_default_route(&KernelSockets::PATIENT, endpoint_names, Duration::MAX);
         let stream = dialer.connect(&server.0, server.1).await;
         let stream = stream.map_err(|error| Error::Unreachable(shortened(&error.to_string())))?;
         let connected = client::connect_stream(Arc::new(settings(mode)), stream, handler).await;

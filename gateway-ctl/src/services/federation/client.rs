@@ -8,7 +8,7 @@ use ::http::header::{CONTENT_TYPE, USER_AGENT};
 use bytes::Bytes;
 use gateway_outbound::causes::with_causes;
 use gateway_outbound::http::{self, Limits};
-use gateway_outbound::{Dialer, Egress, KernelSockets, Resolver, Targets};
+use gateway_outbound::{Dialer, KernelSockets, Resolver};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -73,20 +73,8 @@ impl PeerClient {
             .body(Bytes::from(body))
             .map_err(|_| PeerError::Unreachable("the URL is not valid".to_owned()))?;
         let tls = with_authorities(&self.tls, ca_certificate).map_err(PeerError::Unreachable)?;
-        let dialer = Dialer {
-            sockets: &KernelSockets::QUICK,
-            names: &self.endpoint_names,
-            egress: &Egress::DEFAULT,
-            targets: Targets::Any,
-            timeout: TIMEOUT,
-        };
-        let limits = Limits {
-            tls_timeout: TIMEOUT,
-            head_timeout: TIMEOUT,
-            piece_timeout: TIMEOUT,
-            body_bytes: MAX_REPLY_BYTES,
-            redirects: 0,
-        };
+        let dialer = Dialer::by_default_route(&KernelSockets::QUICK, &self.endpoint_names, TIMEOUT);
+        let limits = Limits::within(TIMEOUT, MAX_REPLY_BYTES);
         let explain = |error: http::Error| PeerError::Unreachable(with_causes(&error));
         let response = http::Client { dialer, tls: &tls, limits }.send(request).await.map_err(explain)?;
         let status = response.status();

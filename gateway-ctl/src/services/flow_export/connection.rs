@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use gateway_model::settings::keys;
 use gateway_outbound::causes::with_causes;
-use gateway_outbound::{Dialer, Egress, KernelSockets, Resolver, Targets};
+use gateway_outbound::{Dialer, KernelSockets, Resolver};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
@@ -32,13 +32,7 @@ impl Identity {
 }
 
 pub(super) async fn connect(host: &str, port: u16, names: &Resolver) -> Result<TcpStream, String> {
-    let dialer = Dialer {
-        sockets: &KernelSockets::QUICK,
-        names,
-        egress: &Egress::DEFAULT,
-        targets: Targets::Any,
-        timeout: TIMEOUT,
-    };
+    let dialer = Dialer::by_default_route(&KernelSockets::QUICK, names, TIMEOUT);
     dialer.connect(host, port).await.map_err(|error| with_causes(&error))
 }
 

@@ -8,7 +8,7 @@ use gateway_core::flow_log::FlowRecord;
 use gateway_model::settings::groups::OtlpCollector;
 use gateway_outbound::causes::with_causes;
 use gateway_outbound::http::{self, Limits};
-use gateway_outbound::{Dialer, Egress, KernelSockets, Resolver, Targets};
+use gateway_outbound::{Dialer, KernelSockets, Resolver};
 use serde_json::Value;
 
 use super::connection::{Identity, TIMEOUT};
@@ -65,20 +65,8 @@ impl Client {
 
     async fn post(&self, path: &str, body: &Value) -> Result<(), String> {
         let request = self.request(path, body)?;
-        let dialer = Dialer {
-            sockets: &KernelSockets::QUICK,
-            names: &self.names,
-            egress: &Egress::DEFAULT,
-            targets: Targets::Any,
-            timeout: TIMEOUT,
-        };
-        let limits = Limits {
-            tls_timeout: TIMEOUT,
-            head_timeout: TIMEOUT,
-            piece_timeout: TIMEOUT,
-            body_bytes: ANSWER,
-            redirects: 0,
-        };
+        let dialer = Dialer::by_default_route(&KernelSockets::QUICK, &self.names, TIMEOUT);
+        let limits = Limits::within(TIMEOUT, ANSWER);
         let exchange = http::Client { dialer, tls: &self.tls, limits }.send(request).await;
         let response = exchange.map_err(|error| with_causes(&error))?;
         let status = response.status();
