@@ -13,7 +13,7 @@ use crate::keys::hex;
 const PREFIX: &str = "gwmesh-";
 const IDENTIFIER_BYTES: usize = 6;
 const SECRET_BYTES: usize = 24;
-/// Longest text that is looked at.
+/// Maximum length of a text that is read as a key, in bytes.
 const LONGEST: usize = 128;
 
 /// Permissions of a pre-auth key.

@@ -1,4 +1,4 @@
-// What a device sent and received, by which way, and whom it talked to.
+// Bytes of a device by egress, and its destinations.
 
 import type { Schemas } from '@/api/client'
 import { TopSection } from '@/components/flows/top-section'

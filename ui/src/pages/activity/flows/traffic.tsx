@@ -1,4 +1,4 @@
-// How much the devices send and receive, and by which way.
+// Bytes of the devices by egress, and their destinations.
 
 import { Page } from '@/components/answer'
 import { TopSection } from '@/components/flows/top-section'
