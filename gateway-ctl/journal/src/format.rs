@@ -1,6 +1,7 @@
 //! Format of the records of a journal, which its user defines.
 
 use std::fmt::Debug;
+use std::time::Duration;
 
 /// Kind of journal: how its records and the summaries of its blocks are read.
 pub trait Format: Debug + 'static {
@@ -11,6 +12,8 @@ pub trait Format: Debug + 'static {
     const SUFFIX: &'static str;
     /// Name of the journal in log messages.
     const NAME: &'static str;
+    /// Time from the first record of a file to the last one. Retention removes whole files.
+    const MAX_FILE_SPAN: Duration = Duration::MAX;
 
     type View<'a>: View + Copy;
     /// Filter of a search.

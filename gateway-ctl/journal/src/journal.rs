@@ -206,6 +206,12 @@ impl<F: Format> Journal<F> {
         self.segments.last().map_or(Ok(()), |segment| segment.sync())
     }
 
+    /// Makes what was written of the records from this id on durable.
+    pub fn sync_from(&self, id: u64) -> io::Result<()> {
+        let files = self.segments.iter().filter(|segment| segment.next().is_some_and(|next| next > id));
+        files.into_iter().try_for_each(|segment| segment.sync())
+    }
+
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
@@ -213,7 +219,8 @@ impl<F: Format> Journal<F> {
     fn append(&mut self, records: &[u8], block: Block<F::Summary>) -> io::Result<()> {
         let Some(directory) = &self.settings.directory else { return Ok(()) };
         room::check(directory)?;
-        let is_full = self.segments.last().is_none_or(|segment| segment.bytes >= FILE);
+        let is_over = |segment: &Arc<Segment<F>>| segment.bytes >= FILE || segment.is_over(block.newest);
+        let is_full = self.segments.last().is_none_or(is_over);
         if is_full || !self.is_open {
             self.segments.push(Arc::new(Segment::create(directory, block.first)?));
             self.is_open = true;
@@ -236,6 +243,16 @@ impl<F: Format> Journal<F> {
         {
             let segment = self.segments.remove(0);
             bytes -= segment.bytes;
+            self.remove(&segment);
+        }
+    }
+
+    /// Removes files whose records are all older, the one that is being written included. Memory keeps the newest records.
+    pub fn remove_before(&mut self, time: Timestamp) {
+        let limit = i64::try_from(time.as_nanosecond()).unwrap_or(i64::MAX);
+        while self.segments.first().is_some_and(|segment| segment.newest() < limit) {
+            let segment = self.segments.remove(0);
+            self.is_open &= !self.segments.is_empty();
             self.remove(&segment);
         }
     }

@@ -1,5 +1,6 @@
 //! Pages of records, newest first.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -64,6 +65,8 @@ struct Found<'a, F: Format, T, R> {
     query: Query<'a, F::Filter>,
     since: i64,
     until: i64,
+    /// Ids of records that are left out, in order.
+    except: &'a [Range<u64>],
     row: R,
     rows: Vec<T>,
 }
@@ -77,7 +80,8 @@ impl<F: Format, T, R: FnMut(&F::View<'_>, u64) -> Option<T>> Found<'_, F, T, R> 
         let ids = first..first + views.len() as u64;
         for (id, view) in ids.rev().zip(views.iter().rev()) {
             let time = view.time();
-            if time < self.until && time >= self.since && F::is_match(view, self.query.filter) {
+            let is_wanted = time < self.until && time >= self.since && !has_all(self.except, id..id + 1);
+            if is_wanted && F::is_match(view, self.query.filter) {
                 self.rows.extend((self.row)(view, id));
                 if self.rows.len() >= self.query.limit {
                     break;
@@ -89,10 +93,31 @@ impl<F: Format, T, R: FnMut(&F::View<'_>, u64) -> Option<T>> Found<'_, F, T, R> 
 }
 
 impl<F: Format> Pages<F> {
+    /// Returns the id and the time of the oldest records. `None` without records.
+    pub fn oldest(&self) -> Option<(u64, Timestamp)> {
+        let of_file = self.segments.iter().flat_map(|segment| &segment.blocks).next();
+        let (id, time) = match (of_file, self.recent.last()) {
+            (Some(block), _) => (block.first, block.oldest),
+            (None, Some(chunk)) => (chunk.first, F::views(&chunk.bytes).map(|view| view.time()).min()?),
+            (None, None) => return None,
+        };
+        Some((id, Timestamp::from_nanosecond(time.into()).ok()?))
+    }
+
     /// Returns the newest matches. `row` makes a row of a record with its ID.
     pub fn read<T>(
         &self,
         query: Query<'_, F::Filter>,
+        row: impl FnMut(&F::View<'_>, u64) -> Option<T>,
+    ) -> Page<T> {
+        self.read_except(query, &[], row)
+    }
+
+    /// Like [`Pages::read`], without the records with these ids, which are in order. Blocks of them are not read.
+    pub fn read_except<T>(
+        &self,
+        query: Query<'_, F::Filter>,
+        except: &[Range<u64>],
         row: impl FnMut(&F::View<'_>, u64) -> Option<T>,
     ) -> Page<T> {
         let mut read = 0;
@@ -106,7 +131,7 @@ impl<F: Format> Pages<F> {
         let until = before.min(query.until.map_or(i64::MAX, nanoseconds));
         let since = query.since.map_or(i64::MIN, nanoseconds);
         let (filter, budget) = (query.filter, query.budget);
-        let mut found = Found::<F, T, _> { query, since, until, row, rows: Vec::new() };
+        let mut found = Found::<F, T, _> { query, since, until, except, row, rows: Vec::new() };
         for chunk in &self.recent {
             if chunk.first < floor && found.take(chunk.first, floor, &chunk.bytes) {
                 return Page { rows: found.rows, read, ended_at: None };
@@ -116,7 +141,8 @@ impl<F: Format> Pages<F> {
         for segment in self.segments.iter().rev() {
             for block in segment.blocks.iter().rev() {
                 let is_in_time = block.oldest < until && block.newest >= since;
-                let is_searched = block.first < floor && is_in_time;
+                let is_left_out = has_all(except, block.first..block.end());
+                let is_searched = block.first < floor && is_in_time && !is_left_out;
                 if !is_searched || !block.summary.may_match(filter, block.first) {
                     continue;
                 }
@@ -136,6 +162,12 @@ impl<F: Format> Pages<F> {
         }
         Page { rows: found.rows, read, ended_at: None }
     }
+}
+
+/// Reports whether one of these ranges, which are in order, has all of another one.
+fn has_all(ranges: &[Range<u64>], of: Range<u64>) -> bool {
+    let at = ranges.partition_point(|range| range.end <= of.start);
+    ranges.get(at).is_some_and(|range| range.start <= of.start && of.end <= range.end)
 }
 
 fn nanoseconds(time: Timestamp) -> i64 {

@@ -242,6 +242,13 @@ impl<F: Format> Segment<F> {
         self.file.sync_data()
     }
 
+    /// Reports whether a block with records of this time belongs to another file.
+    pub(crate) fn is_over(&self, newest: i64) -> bool {
+        let oldest = self.blocks.iter().map(|block| block.oldest).min().unwrap_or(newest);
+        u128::try_from(i128::from(newest) - i128::from(oldest))
+            .is_ok_and(|span| span >= F::MAX_FILE_SPAN.as_nanos())
+    }
+
     pub(crate) fn newest(&self) -> i64 {
         self.blocks.iter().map(|block| block.newest).max().unwrap_or(i64::MIN)
     }

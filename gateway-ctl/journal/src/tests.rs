@@ -27,6 +27,7 @@ impl Format for Numbers {
     const VERSIONS: &'static [([u8; 4], usize)] = &[(*b"num\x01", 0), (*b"num\x02", 8)];
     const SUFFIX: &'static str = "numbers";
     const NAME: &'static str = "journal of numbers";
+    const MAX_FILE_SPAN: Duration = Duration::from_secs(86_400);
 
     type View<'a> = Number<'a>;
     type Filter = Option<u8>;
@@ -164,6 +165,7 @@ proptest! {
         budget in 1_u64..2_000,
         filter in prop::option::of(0_u8..5),
         is_reopened: bool,
+        left_out in prop::collection::vec((0_u64..40, 1_u64..40), 0..5),
     ) {
         let folder = tempfile::tempdir().expect("a folder");
         let mut journal = Journal::<Numbers>::new(settings(folder.path()), at(0));
@@ -178,7 +180,24 @@ proptest! {
         let expected: Vec<(u64, u8)> =
             (1..).zip(&colours).map(|(id, colour)| (id, *colour)).filter(|(_, colour)| wanted(*colour)).collect();
         let expected: Vec<(u64, u8)> = expected.into_iter().rev().collect();
-        prop_assert_eq!(found(&journal, filter, page, budget), expected);
+        prop_assert_eq!(found(&journal, filter, page, budget), expected.clone());
+
+        let mut next = 0;
+        let ranges: Vec<_> = left_out
+            .into_iter()
+            .map(|(gap, length)| {
+                let range = next + gap..next + gap + length;
+                next = range.end;
+                range
+            })
+            .collect();
+        let query = Query {
+            filter: &filter, since: None, until: None, before: None, limit: usize::MAX, budget: u64::MAX,
+        };
+        let read = journal.view().read_except(query, &ranges, |view, id| Some((id, view.0[8]))).rows;
+        let is_left_out = |id| ranges.iter().any(|range| range.contains(&id));
+        let others: Vec<_> = expected.into_iter().filter(|(id, _)| !is_left_out(*id)).collect();
+        prop_assert_eq!(read, others);
     }
 }
 
@@ -219,6 +238,37 @@ fn files_that_are_too_old_or_too_many_go() {
     let one = fs::metadata(&files(folder.path())[0]).expect("a file").len();
     assert_eq!(keep(hour, one, 7200), 1);
     assert_eq!(keep(Duration::MAX, 0, 7200 + SignedDuration::from_hours(9).as_secs()), 0);
+}
+
+#[test]
+fn files_of_older_records_are_removed_the_open_one_included() {
+    let folder = three_files();
+    let mut journal = Journal::<Numbers>::new(settings(folder.path()), at(0));
+    add(&mut journal, std::iter::once((9000, 1)));
+    journal.flush(at(0));
+    assert_eq!(journal.view().oldest(), Some((1, at(0))));
+    journal.remove_before(at(3600));
+    assert_eq!((journal.view().oldest(), files(folder.path()).len()), (Some((2, at(3600))), 3));
+    journal.remove_before(at(9001));
+    assert_eq!(files(folder.path()).len(), 0);
+    assert_eq!(journal.view().oldest(), Some((4, at(9000))), "in memory until the next one comes");
+    add(&mut journal, std::iter::once((9002, 1)));
+    assert_eq!(journal.view().oldest(), Some((5, at(9002))), "in memory");
+    journal.flush(at(0));
+    assert_eq!(found(&journal, None, 10, u64::MAX), [(5, 1)]);
+}
+
+#[test]
+fn a_file_has_no_more_than_its_span() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut journal = Journal::<Numbers>::new(settings(folder.path()), at(0));
+    let day = i64::try_from(Numbers::MAX_FILE_SPAN.as_secs()).expect("a day");
+    for second in [0, day - 1, day, 2 * day - 1, 3 * day] {
+        add(&mut journal, std::iter::once((second, 1)));
+        journal.flush(at(0));
+    }
+    assert_eq!(files(folder.path()).len(), 3);
+    assert_eq!(found(&journal, None, 10, u64::MAX).len(), 5);
 }
 
 #[test]
