@@ -1,8 +1,9 @@
 //! `GET /flows` and what is computed of the flow log.
 
+use gateway_core::countries::Countries;
 use gateway_core::flow_log::TopKey;
 use gateway_ctl::services::countries::CountryDatabase;
-use gateway_ctl::services::flow_log::{FlowLog, FlowPageStart, PageStart, SearchEnd};
+use gateway_ctl::services::flow_log::{FlowLog, FlowPageStart, FlowTotals, PageStart, SearchEnd};
 use gateway_model::{Warning, text_enum};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -51,7 +52,11 @@ pub(super) fn rows(t: &mut Table) {
         .access(Access::Private);
     t.view("/flows/top", "list_top_flows", list_top)
         .summary("Totals of flows by device, domain, policy, egress or country, the largest first")
-        .doc("Flows count that ended in the time, or go on. A search that would read very many records ends early, with a warning.")
+        .doc(
+            "A record counts in the time of its end: flows that ended then, and parts of flows that lasted longer. Flows that go on \
+             count if the time lasts until now. Without conditions but the time, totals of whole hours are ready; with others, every \
+             record of the time is read, and a search that would read very many of them ends early, with a warning.",
+        )
         .query::<FlowSelection>()
         .query::<TopQuery>()
         .header("X-Searched-Back-To", "Time of the oldest record that was searched, if the search ended early.")
@@ -117,15 +122,16 @@ impl std::str::FromStr for Cursor {
 
 async fn list(cx: Cx, request: Req<()>) -> Result<WithHeaders<Vec<FlowEntry>>, ApiError> {
     let FlowQuery { limit, before, state } = request.query.read()?;
-    let filter = request.query.read::<FlowSelection>()?.filter()?;
     let open = cx.open()?;
+    let countries = open.handles.get::<CountryDatabase>();
+    let filter = request.query.read::<FlowSelection>()?.filter(&countries)?;
+    let is_unknown = filter.country.is_some() && !countries.is_open();
     let stored = open.store.current();
     let before = before.map(|before| match before {
         Before::Id(Cursor(start)) => start,
         Before::Time(time) => FlowPageStart::Ended(PageStart::Time(time)),
     });
     let (log, limit) = (open.handles.get::<FlowLog>(), limit.get());
-    let countries = open.handles.get::<CountryDatabase>();
     let active = state.map(|state| state == FlowState::Active);
     let page = blocking(move || log.read(&filter, active, before, limit)).await?;
     let is_full = page.rows.len() >= limit;
@@ -141,33 +147,45 @@ async fn list(cx: Cx, request: Req<()>) -> Result<WithHeaders<Vec<FlowEntry>>, A
     } else if let Some(next) = next {
         answer.headers.push((NEXT_BEFORE, next));
     }
+    if is_unknown {
+        answer.warnings.push(no_country("country"));
+    }
     Ok(answer)
 }
 
 async fn list_top(cx: Cx, request: Req<()>) -> Result<WithHeaders<Vec<FlowTotal>>, ApiError> {
     let TopQuery { by, limit } = request.query.read()?;
     let by = by.unwrap_or(TopKey::Device);
-    let filter = request.query.read::<FlowSelection>()?.filter()?;
     let open = cx.open()?;
+    let countries = open.handles.get::<CountryDatabase>();
+    let filter = request.query.read::<FlowSelection>()?.filter(&countries)?;
+    let is_unknown = (by == TopKey::Country || filter.country.is_some()) && !countries.is_open();
     let stored = open.store.current();
     let (log, limit) = (open.handles.get::<FlowLog>(), limit.get());
-    let countries = open.handles.get::<CountryDatabase>();
-    let is_unknown = by == TopKey::Country && !countries.is_open();
     let _permit = cx.api.heavy.admit().await?;
-    let (rows, others, ended_at) = blocking(move || log.top(&filter, by, limit, &countries)).await?;
+    let FlowTotals { rows, others, ended_at } = blocking(move || {
+        let known = countries.is_open().then_some(&countries as &dyn Countries);
+        log.top(&filter, by, limit, known)
+    })
+    .await?;
+    let is_unknown = is_unknown && rows.iter().all(|row| row.name.is_none());
     let rows = rows.into_iter().map(|row| FlowTotal::of(row, by, &stored)).collect();
     let mut answer = WithHeaders::new(rows);
     if let Some(SearchEnd { time, .. }) = ended_at {
         end_early(&mut answer, time, "; ask for a shorter time");
     }
     if is_unknown {
-        answer.warnings.push(Warning::new("by", "no country is known: countries.database names no database"));
+        answer.warnings.push(no_country(if by == TopKey::Country { "by" } else { "country" }));
     }
     if others > 0 {
         let message = format!("{others} records have further values and are in no total");
         answer.warnings.push(Warning::new("by", message));
     }
     Ok(answer)
+}
+
+fn no_country(parameter: &str) -> Warning {
+    Warning::new(parameter, "no country is known: countries.database names no database")
 }
 
 fn end_early<T>(answer: &mut WithHeaders<T>, time: jiff::Timestamp, advice: &str) {

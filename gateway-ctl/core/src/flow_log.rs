@@ -12,6 +12,7 @@ mod filter;
 mod naming;
 mod observation;
 mod record;
+mod rollup;
 mod top;
 mod tracker;
 mod usage;
@@ -20,19 +21,22 @@ pub use active_flow::{AskedNames, Surroundings};
 pub use codec::{FlowView, encode, views};
 pub use columns::{from_columns, to_columns};
 pub use counted_places::{CountedPlaces, CountedTraffic, PresentEntry, ReplacedEntry};
-pub use filter::{ClientCondition, DomainCondition, FlowFilter};
+pub use filter::{ClientCondition, CountryCondition, DomainCondition, FlowFilter};
 pub use naming::FlowNames;
 pub use observation::{Connection, EvaluatedFlow, Observation, TcpState, Tuple};
 pub use record::{
     Client, Decision, FlowEnd, FlowId, FlowPath, FlowRecord, MAX_NAMES, MAX_PATHS, PacketKey, Traffic,
 };
-pub use top::{TopKey, TopRow, TopTable};
+pub use rollup::{Rollup, RollupSpan, RollupView, rollup_views};
+pub use top::{TopKey, TopRow, TopTable, Totals};
 pub use tracker::{FlowChange, FlowNews, Losses, MAX_FLOWS, Tracker};
 pub use usage::{
     PendingUsage, Usage, UsageGroup, UsageKey, UsageRow, UsageStep, UsageTable, UsageView, encode_usage,
     hour_of, usage_views,
 };
 
+#[cfg(test)]
+mod rollup_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

@@ -11,12 +11,15 @@ mod metrics;
 mod observe;
 mod pages;
 mod pieces;
+mod rollups;
+mod totals;
 mod usage;
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use gateway_core::countries::Countries;
 use gateway_core::flow_log::{
     FlowChange, FlowNames, FlowNews, FlowRecord, Surroundings, Tracker, UsageRow, encode,
 };
@@ -32,6 +35,7 @@ use crate::clock::SharedClock;
 use crate::handles::Handle;
 use crate::reconcile::KernelDataplane;
 use crate::service::{Context, Service};
+use crate::services::countries::CountryDatabase;
 use crate::supervise::blocking;
 use crate::world::{World, Worlds};
 pub use asked_addresses::AskedAddresses;
@@ -40,6 +44,8 @@ pub use gateway_journal::{PageStart, SearchEnd};
 pub use metrics::FlowLogStats;
 use observe::Observer;
 pub use pages::{FlowPage, FlowPageStart, FlowRow};
+use rollups::Rollups;
+pub use totals::FlowTotals;
 use usage::UsageLog;
 pub use usage::UsageQuery;
 
@@ -49,6 +55,8 @@ const FOLDER: &str = "flows";
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
 /// Observations take at most one of so many parts of the time.
 const IDLE_SHARE: u32 = 20;
+/// Time that adding up takes at most after each observation.
+const ADDING_TIME: Duration = Duration::from_millis(100);
 /// Newest records that are kept in memory.
 const RECENT: usize = 4096;
 /// News that wait for the slowest reader.
@@ -60,6 +68,8 @@ pub struct FlowLog(Arc<Inner>);
 
 struct Inner {
     journal: Mutex<Journal<FlowFormat>>,
+    /// Locked before the journal.
+    rollups: Mutex<Rollups>,
     usage: Mutex<UsageLog>,
     news: broadcast::Sender<Arc<FlowNews>>,
     following: Mutex<Following>,
@@ -98,8 +108,10 @@ impl Handle for FlowLog {
     fn open(state_dir: &Path, now: Timestamp) -> FlowLog {
         // The configuration comes with the first observation.
         let settings = Settings::unbounded(state_dir.join(FOLDER), RECENT);
+        let journal = Journal::new(settings, now);
         FlowLog(Arc::new(Inner {
-            journal: Mutex::new(Journal::new(settings, now)),
+            rollups: Mutex::new(Rollups::open(state_dir, journal.view().next_id(), now)),
+            journal: Mutex::new(journal),
             usage: Mutex::new(UsageLog::open(state_dir, now)),
             news: broadcast::channel(NEWS).0,
             following: Mutex::default(),
@@ -135,16 +147,23 @@ pub(crate) fn service(context: &Context) -> Service {
 /// Observes until it is aborted.
 async fn run(context: Context) {
     let log = context.handles.get::<FlowLog>();
+    let countries = context.handles.get::<CountryDatabase>();
     let (worlds, dataplane) = (context.worlds.clone(), context.dataplane.clone());
-    let kernel = Kernel { worlds, dataplane, clock: context.store.clock().clone() };
+    let clock = context.store.clock().clone();
+    let kernel = Kernel { worlds, dataplane, clock: clock.clone() };
     // It is the same after a restart of the task.
     let _ = log.0.kernel.set(kernel);
     let mut ticks = tokio::time::interval(POLL_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        let log = log.clone();
-        blocking(move || log.observe(POLL_INTERVAL)).await;
+        let (log, countries, clock) = (log.clone(), countries.clone(), clock.clone());
+        blocking(move || {
+            log.observe(POLL_INTERVAL);
+            let known = countries.is_open().then_some(&countries as &dyn Countries);
+            log.add_up(ADDING_TIME, known, clock.now());
+        })
+        .await;
     }
 }
 
@@ -278,8 +297,12 @@ impl FlowLog {
         self.0.asked.clear();
         following.is_over |= level == WipeLevel::Hard;
         let _ = following.tracker.take_usage();
-        let erased = self.0.journal.lock().erase();
-        erased.and(self.0.usage.lock().erase())
+        let mut rollups = self.0.rollups.lock();
+        let (erased, next) = {
+            let mut journal = self.0.journal.lock();
+            (journal.erase(), journal.view().next_id())
+        };
+        erased.and(rollups.erase(next)).and(self.0.usage.lock().erase())
     }
 }
 
@@ -311,3 +334,6 @@ impl Following {
         }
     }
 }
+
+#[cfg(test)]
+mod rollup_tests;

@@ -1,7 +1,8 @@
 //! Target: records of the flow log.
 
 use gateway_core::flow_log::{
-    FlowRecord, UsageRow, encode, encode_usage, from_columns, to_columns, usage_views, views,
+    FlowRecord, TopKey, TopTable, UsageRow, encode, encode_usage, from_columns, rollup_views, to_columns,
+    usage_views, views,
 };
 
 /// Reads the bytes as a block of records, and of usage. Checks that each record is the same when it is encoded again.
@@ -24,6 +25,14 @@ pub fn flow_record(data: &[u8]) {
     }
     if let Some(records) = from_columns(data) {
         assert_eq!(views(&records).map(|view| view.length()).sum::<usize>(), records.len());
+    }
+    for rollup in rollup_views(data) {
+        let is_one = rollup.span().is_some();
+        for by in TopKey::ALL {
+            let mut table = TopTable::new(*by);
+            let is_added = rollup.add_to(&mut table).is_some();
+            assert!(is_added || table.rows(1) == (Vec::new(), 0), "{is_one}: a part of a rollup was added");
+        }
     }
     for row in usage_views(data).filter_map(|view| view.row()) {
         let mut bytes = Vec::new();

@@ -1,9 +1,14 @@
 //! Selection of flows by query parameters.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use gateway_common::verdict::Reason;
-use gateway_core::flow_log::{ClientCondition, Decision, DomainCondition, FlowFilter, FlowId};
+use gateway_core::countries::CountryCode;
+use gateway_core::flow_log::{
+    ClientCondition, CountryCondition, Decision, DomainCondition, FlowFilter, FlowId,
+};
+use gateway_ctl::services::countries::CountryDatabase;
 use gateway_model::Id;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -30,6 +35,8 @@ pub(super) struct FlowSelection {
     protocol: Option<String>,
     /// Only destinations with this text in a name by which the client asked; =example.com for that name and all below it.
     domain: Option<String>,
+    /// Only destinations in this country: its code of two letters, by the database of `countries.database` as it is now.
+    country: Option<CountryCode>,
     /// Only flows that took this policy or exception at a time, by id.
     policy: Option<Id>,
     /// Only flows that left by this tunnel, uplink or proxy at a time, or by auto.
@@ -47,7 +54,7 @@ pub(super) struct FlowSelection {
 }
 
 impl FlowSelection {
-    pub(super) fn filter(self) -> Result<FlowFilter, ApiError> {
+    pub(super) fn filter(self, countries: &CountryDatabase) -> Result<FlowFilter, ApiError> {
         let client = self.client.as_deref().map(client).transpose()?;
         let device = self.device.map(ClientCondition::Device);
         if client.is_some() && device.is_some() {
@@ -60,6 +67,9 @@ impl FlowSelection {
             port: self.port,
             protocol: self.protocol.as_deref().map(protocol::number).transpose()?,
             domain: self.domain.as_deref().map(domain),
+            country: self
+                .country
+                .map(|code| CountryCondition { code, countries: Arc::new(countries.clone()) }),
             policy: self.policy,
             egress: self.egress,
             decision: self.verdict,

@@ -32,10 +32,10 @@ struct Source {
 }
 
 pub(super) async fn flows(cx: Cx, request: Req<()>) -> Result<Body, ApiError> {
-    let filter = request.query.read::<FlowSelection>()?.filter()?;
     let open = cx.open()?;
-    let news = open.handles.get::<FlowLog>().subscribe();
     let countries = open.handles.get::<CountryDatabase>();
+    let filter = request.query.read::<FlowSelection>()?.filter(&countries)?;
+    let news = open.handles.get::<FlowLog>().subscribe();
     let source = Source { news, filter, store: open.store.clone(), countries };
     Ok(Body::from_stream(stream::unfold(source, |mut source| async move {
         let line = source.next().await?;

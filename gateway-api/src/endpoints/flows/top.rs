@@ -26,22 +26,23 @@ pub(super) struct FlowTotal {
 
 impl FlowTotal {
     pub(super) fn of(row: TopRow, by: TopKey, state: &State) -> FlowTotal {
-        let name = match (by, row.id) {
+        let TopRow { id, name, totals } = row;
+        let name = match (by, id) {
             (TopKey::Device, Some(id)) => state.devices.get(id).map(|device| device.name.to_string()),
             (TopKey::Policy, Some(id)) => {
                 state.routing_policies.get(id).map(|policy| policy.name.to_string())
             }
             (TopKey::Device | TopKey::Policy, None) => None,
-            (TopKey::Domain | TopKey::Egress | TopKey::Country, _) => row.name,
+            (TopKey::Domain | TopKey::Egress | TopKey::Country, _) => name,
         };
         FlowTotal {
-            id: row.id,
+            id,
             name,
-            flows: row.flows,
-            uncounted: row.uncounted,
-            denied: row.denied,
-            sent: row.sent,
-            received: row.received,
+            flows: totals.flows,
+            uncounted: totals.uncounted,
+            denied: totals.denied,
+            sent: totals.sent,
+            received: totals.received,
         }
     }
 }

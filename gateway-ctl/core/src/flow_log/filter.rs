@@ -1,10 +1,14 @@
 //! Selection of records by their properties.
 
+use std::fmt;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use gateway_model::Id;
 use gateway_model::id::MacAddr;
 use jiff::Timestamp;
+
+use crate::countries::{Countries, CountryCode};
 
 use super::record::{Decision, FlowId, FlowPath, FlowRecord};
 
@@ -18,6 +22,8 @@ pub struct FlowFilter {
     pub protocol: Option<u8>,
     /// Name by which the client asked for the destination, or the server name.
     pub domain: Option<DomainCondition>,
+    /// Country of the destination.
+    pub country: Option<CountryCondition>,
     /// A path by this policy.
     pub policy: Option<Id>,
     /// A path by this egress, by name.
@@ -43,6 +49,13 @@ pub enum ClientCondition {
     Device(Id),
 }
 
+/// Country of the destination, by a database as it is when a record is compared.
+#[derive(Clone)]
+pub struct CountryCondition {
+    pub code: CountryCode,
+    pub countries: Arc<dyn Countries + Send + Sync>,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DomainCondition {
     /// A name contains this text, which is in lower case.
@@ -61,6 +74,7 @@ impl FlowFilter {
             && self.port.is_none_or(|port| record.destination_port == port)
             && self.protocol.is_none_or(|protocol| record.protocol == protocol)
             && self.domain.as_ref().is_none_or(|domain| domain.is_match(record))
+            && self.country.as_ref().is_none_or(|country| country.is_match(record))
             && self.policy.is_none_or(|policy| by(&|path| path.policy == Some(policy)))
             && self.egress.as_ref().is_none_or(|name| by(&|path| path.egress.as_ref() == Some(name)))
             && self.decision.is_none_or(|decision| path.is_some_and(|path| path.decision == decision))
@@ -71,6 +85,34 @@ impl FlowFilter {
             && self.until.is_none_or(|until| record.flow_id.start() < until)
     }
 }
+
+impl FlowFilter {
+    /// Reports whether there is no condition but on the time.
+    pub fn is_of_time_only(&self) -> bool {
+        FlowFilter { since: None, until: None, ..self.clone() } == FlowFilter::default()
+    }
+}
+
+impl CountryCondition {
+    fn is_match(&self, record: &FlowRecord) -> bool {
+        self.countries.country(record.destination) == Some(self.code)
+    }
+}
+
+impl fmt::Debug for CountryCondition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.code.fmt(f)
+    }
+}
+
+/// Two conditions are the same if they are about the same country.
+impl PartialEq for CountryCondition {
+    fn eq(&self, other: &CountryCondition) -> bool {
+        self.code == other.code
+    }
+}
+
+impl Eq for CountryCondition {}
 
 impl ClientCondition {
     fn is_match(&self, record: &FlowRecord) -> bool {

@@ -1,6 +1,7 @@
 //! Records survive their encoding, and damaged ones are no records.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use gateway_model::Id;
 use gateway_model::id::MacAddr;
@@ -63,7 +64,7 @@ fn traffic() -> impl Strategy<Value = Option<Traffic>> {
 }
 
 prop_compose! {
-    fn record()((source, destination) in addresses())(
+    pub(super) fn record()((source, destination) in addresses())(
         client in proptest::option::of(client(source)),
         destination in Just(destination),
         (destination_port, protocol, part, path_changes) in any::<(u16, u8, u32, u32)>(),
@@ -205,6 +206,7 @@ fn conditions_of_a_filter_hold_together() {
         port: Some(443),
         protocol: Some(6),
         domain: Some(DomainCondition::Within("example".into())),
+        country: Some(in_country("DE")),
         policy: Some(Id::from_u128(1)),
         egress: Some("wg-a".into()),
         decision: Some(Decision::Permitted),
@@ -223,6 +225,7 @@ fn conditions_of_a_filter_hold_together() {
         FlowFilter { protocol: Some(17), ..all.clone() },
         FlowFilter { domain: Some(DomainCondition::Within("ample".into())), ..all.clone() },
         FlowFilter { domain: Some(DomainCondition::Contains("wwww".into())), ..all.clone() },
+        FlowFilter { country: Some(in_country("FR")), ..all.clone() },
         FlowFilter { policy: Some(Id::from_u128(2)), ..all.clone() },
         FlowFilter { egress: Some("wg-b".into()), ..all.clone() },
         FlowFilter { decision: Some(Decision::Dropped), ..all.clone() },
@@ -236,6 +239,17 @@ fn conditions_of_a_filter_hold_together() {
     let uncounted = FlowRecord { sent: None, ..record.clone() };
     assert_eq!(uncounted.bytes(), None);
     assert!(!FlowFilter { min_bytes: Some(0), ..FlowFilter::default() }.is_match(&uncounted), "unknown");
+}
+
+/// Condition by a database in which all addresses of IPv4 are in Germany.
+fn in_country(code: &str) -> CountryCondition {
+    let countries = Arc::new(OneCountry("DE".parse().expect("a code")));
+    CountryCondition { code: code.parse().expect("a code"), countries }
+}
+
+fn shown_totals(row: &TopRow) -> (Option<&str>, u64, u64, u64) {
+    let Totals { flows, denied, received, .. } = row.totals;
+    (row.name.as_deref(), flows, received.bytes, denied)
 }
 
 #[test]
@@ -253,14 +267,13 @@ fn totals_are_ordered_by_bytes_and_count_a_flow_once() {
     denied.paths[0].decision = Decision::Dropped;
     table.add(&denied, &());
     let (rows, others) = table.rows(10);
-    let shown: Vec<_> =
-        rows.iter().map(|row| (row.name.as_deref(), row.flows, row.received.bytes, row.denied)).collect();
+    let shown: Vec<_> = rows.iter().map(shown_totals).collect();
     assert_eq!(shown, [(Some("wg-b"), 1, 18_000, 0), (Some("wg-a"), 1, 0, 0), (None, 1, 0, 1)]);
-    assert_eq!((rows[2].uncounted, others), (1, 0));
+    assert_eq!((rows[2].totals.uncounted, others), (1, 0));
 }
 
 /// Database in which all addresses of IPv4 are in one country.
-struct OneCountry(CountryCode);
+pub(super) struct OneCountry(pub CountryCode);
 
 impl Countries for OneCountry {
     fn country(&self, address: IpAddr) -> Option<CountryCode> {
@@ -276,7 +289,7 @@ fn totals_by_country_have_one_row_for_destinations_of_unknown_countries() {
     let six = FlowRecord { destination: "2001:db8::7".parse().expect("an address"), ..plain() };
     [&four, &four, &six].into_iter().for_each(|record| table.add(record, &countries));
     let (rows, _) = table.rows(10);
-    let shown: Vec<_> = rows.iter().map(|row| (row.name.as_deref(), row.flows)).collect();
+    let shown: Vec<_> = rows.iter().map(|row| (row.name.as_deref(), row.totals.flows)).collect();
     assert_eq!(shown, [(Some("DE"), 2), (None, 1)]);
 }
 

@@ -2,6 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::IpAddr;
+use std::time::Duration;
 
 use flate2::Compression;
 use flate2::read::DeflateDecoder;
@@ -32,6 +33,7 @@ impl Format for FlowFormat {
     const VERSIONS: &'static [([u8; 4], usize)] = &[(*b"gfl\x01", LENGTH)];
     const SUFFIX: &'static str = "flowlog";
     const NAME: &'static str = "flow log";
+    const MAX_FILE_SPAN: Duration = Duration::from_secs(86_400);
 
     type View<'a> = StoredFlow<'a>;
     type Filter = FlowFilter;
@@ -42,7 +44,8 @@ impl Format for FlowFormat {
     }
 
     fn is_match(view: &StoredFlow<'_>, filter: &FlowFilter) -> bool {
-        view.0.record().is_some_and(|record| filter.is_match(&record))
+        let has_no_condition = *filter == FlowFilter::default();
+        has_no_condition || view.0.record().is_some_and(|record| filter.is_match(&record))
     }
 
     /// Packs a block by columns, by which it takes a fourth of the bytes.

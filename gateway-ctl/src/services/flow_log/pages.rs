@@ -2,18 +2,15 @@
 
 use std::time::Duration;
 
-use gateway_core::countries::Countries;
-use gateway_core::flow_log::{FlowFilter, FlowId, FlowRecord, TopKey, TopRow, TopTable};
+use gateway_core::flow_log::{FlowFilter, FlowId, FlowRecord};
 use gateway_journal::{Page, PageStart, Query, SearchEnd};
 
 use super::FlowLog;
 
 /// Bytes of files that one request searches at most: some 500 000 records, less than a second.
 const SEARCHED_BYTES: u64 = 16 << 20;
-/// Bytes of files of which totals are made at most.
-const TOTALLED_BYTES: u64 = 128 << 20;
 /// An observation for a request is not repeated within this time.
-const REFRESH: Duration = Duration::from_millis(200);
+pub(super) const REFRESH: Duration = Duration::from_millis(200);
 
 /// Begin of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,36 +88,5 @@ impl FlowLog {
             found.map(|record| FlowRow { id: None, record: record.clone() }).collect();
         rows.sort_by_key(|row| std::cmp::Reverse(row.record.flow_id));
         rows
-    }
-
-    /// Returns the totals of the matching records by a property, the number of records that are in no row, and the end of
-    /// the search, if it ended early. Blocks like [`FlowLog::read`].
-    pub fn top(
-        &self,
-        filter: &FlowFilter,
-        by: TopKey,
-        limit: usize,
-        countries: &dyn Countries,
-    ) -> (Vec<TopRow>, u64, Option<SearchEnd>) {
-        self.observe(REFRESH);
-        let mut table = TopTable::new(by);
-        self.active(filter, None).iter().for_each(|row| table.add(&row.record, countries));
-        let view = self.0.journal.lock().view();
-        let query = Query {
-            filter,
-            since: filter.since,
-            until: None,
-            before: None,
-            limit: usize::MAX,
-            budget: TOTALLED_BYTES,
-        };
-        let page: Page<()> = view.read(query, |flow, _| {
-            if let Some(record) = flow.0.record() {
-                table.add(&record, countries);
-            }
-            None
-        });
-        let (rows, others) = table.rows(limit);
-        (rows, others, page.ended_at)
     }
 }

@@ -1,0 +1,204 @@
+//! Journal of rollups: totals of the records of each hour, so that a request for a week reads few records.
+//!
+//! Records are added up behind the flow log, in their order. A rollup is written once its records are on disk, so after a
+//! crash records are added up from the end of the last one. What is in no rollup is read from the records.
+//!
+//! Decision 0212 says why.
+
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use gateway_core::countries::Countries;
+use gateway_core::flow_log::{Rollup, RollupSpan, RollupView, TopTable, rollup_views};
+use gateway_journal::{Format, Journal, NoSummary, Pages, Query, Settings, View};
+use jiff::Timestamp;
+
+use super::format::FlowFormat;
+
+/// Folder of the rollups, in the state folder.
+const FOLDER: &str = "flow-rollups";
+
+/// Rollups have no properties by which blocks are skipped but their time.
+#[derive(Debug)]
+pub(super) struct RollupFormat;
+
+/// View of a rollup in the journal.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StoredRollup<'a>(RollupView<'a>);
+
+impl Format for RollupFormat {
+    const VERSIONS: &'static [([u8; 4], usize)] = &[(*b"gfr\x01", 0)];
+    const SUFFIX: &'static str = "rollup";
+    const NAME: &'static str = "rollups of flows";
+    const MAX_FILE_SPAN: Duration = Duration::from_secs(86_400);
+
+    type View<'a> = StoredRollup<'a>;
+    type Filter = ();
+    type Summary = NoSummary;
+
+    fn views(bytes: &[u8]) -> impl Iterator<Item = StoredRollup<'_>> {
+        rollup_views(bytes).map(StoredRollup)
+    }
+
+    fn is_match(_: &StoredRollup<'_>, (): &()) -> bool {
+        true
+    }
+}
+
+impl View for StoredRollup<'_> {
+    fn time(&self) -> i64 {
+        self.0.time()
+    }
+
+    fn length(&self) -> usize {
+        self.0.length()
+    }
+}
+
+/// Records that a request is about.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    pub since: Option<Timestamp>,
+    pub until: Option<Timestamp>,
+    /// Id of the oldest record that the log has.
+    pub first: u64,
+    /// Rollups without countries do not answer the request.
+    pub needs_countries: bool,
+}
+
+impl Wanted {
+    /// Reports whether all records of a rollup are wanted, and in the log.
+    fn has_all(&self, span: &RollupSpan) -> bool {
+        let is_since = |since: Timestamp| i128::from(span.oldest) >= since.as_nanosecond();
+        let is_until = |until: Timestamp| i128::from(span.newest) < until.as_nanosecond();
+        span.oldest <= span.newest
+            && span.ids.start >= self.first
+            && self.since.is_none_or(is_since)
+            && self.until.is_none_or(is_until)
+            && (span.has_countries || !self.needs_countries)
+    }
+}
+
+/// Rollups on disk, and the one to which records are added.
+#[derive(Debug)]
+pub(super) struct Rollups {
+    journal: Journal<RollupFormat>,
+    open: Rollup,
+}
+
+impl Rollups {
+    /// Opens the journal. `next` is the id that the next record of the flow log gets.
+    pub(super) fn open(state_dir: &Path, next: u64, now: Timestamp) -> Rollups {
+        let settings = Settings::unbounded(state_dir.join(FOLDER), 0);
+        let mut journal: Journal<RollupFormat> = Journal::new(settings, now);
+        let last = Query { limit: 1, ..everything() };
+        let newest = journal.view().read(last, |rollup, _| rollup.0.span()).rows.pop();
+        let end = newest.map_or(1, |span| span.ids.end);
+        if end <= next {
+            return Rollups { journal, open: Rollup::new(end) };
+        }
+        // The records of some were removed by another program: their ids will be given to other records.
+        tracing::warn!(end, next, "removed rollups of flows that the flow log does not have");
+        if let Err(error) = journal.erase() {
+            tracing::warn!(%error, "failed to remove rollups of flows");
+        }
+        Rollups { journal, open: Rollup::new(1) }
+    }
+
+    /// Adds up records from where it ended, for so long at most. Returns the rollups that are complete.
+    pub(super) fn add_up(
+        &mut self,
+        records: &Pages<FlowFormat>,
+        time: Duration,
+        countries: Option<&dyn Countries>,
+    ) -> Vec<Rollup> {
+        let (begun, mut complete) = (Instant::now(), Vec::new());
+        records.forward(self.open.span().ids.end, |flow, id| {
+            match flow.0.record() {
+                Some(record) => {
+                    if self.open.is_over(&record) {
+                        complete.push(std::mem::replace(&mut self.open, Rollup::new(id)));
+                    }
+                    self.open.add(id, &record, countries);
+                }
+                None => self.open.skip(id),
+            }
+            begun.elapsed() < time
+        });
+        complete
+    }
+
+    /// Writes rollups whose records are on disk.
+    pub(super) fn write(&mut self, complete: &[Rollup], now: Timestamp) {
+        for rollup in complete {
+            let mut bytes = Vec::new();
+            rollup.encode(&mut bytes);
+            self.journal.add(bytes, now, |_, _| {});
+            self.journal.flush(now);
+        }
+    }
+
+    /// Removes the rollups of records that retention has removed. `oldest` is the time of the oldest record.
+    pub(super) fn retire(&mut self, oldest: Option<Timestamp>) {
+        self.journal.remove_before(oldest.unwrap_or(Timestamp::MAX));
+    }
+
+    /// Erases all. `next` is the id that the next record gets.
+    pub(super) fn erase(&mut self, next: u64) -> io::Result<()> {
+        self.open = Rollup::new(next);
+        self.journal.erase()
+    }
+
+    /// Adds the totals of the records that are not written yet, if all of them are wanted. What is written is added by
+    /// [`Written::add_to`], without a lock.
+    pub(super) fn add_to(&self, table: &mut TopTable, wanted: Wanted) -> Written {
+        let mut ids = Vec::new();
+        if wanted.has_all(self.open.span()) {
+            self.open.add_to(table);
+            ids.push(self.open.span().ids.clone());
+        }
+        Written { pages: self.journal.view(), wanted, ids }
+    }
+}
+
+/// Rollups that were written, as they were at one instant.
+#[derive(Debug)]
+pub(super) struct Written {
+    pages: Pages<RollupFormat>,
+    wanted: Wanted,
+    /// Ids of the records that are in the table.
+    ids: Vec<Range<u64>>,
+}
+
+impl Written {
+    /// Adds the totals of the rollups whose records are all wanted. Returns the ids of all records that were added, in
+    /// order.
+    pub(super) fn add_to(self, table: &mut TopTable) -> Vec<Range<u64>> {
+        let Written { pages, wanted, mut ids } = self;
+        // Rollups have the time of their newest record.
+        let query = Query { since: wanted.since, until: wanted.until, ..everything() };
+        pages.read::<()>(query, |rollup, _| {
+            let span = rollup.0.span().filter(|span| wanted.has_all(span))?;
+            // The newest come first.
+            if ids.last().is_none_or(|later| span.ids.end <= later.start) {
+                rollup.0.add_to(table)?;
+                ids.push(span.ids);
+            }
+            None
+        });
+        let mut joined: Vec<Range<u64>> = Vec::new();
+        for range in ids.into_iter().rev() {
+            match joined.last_mut() {
+                Some(last) if last.end == range.start => last.end = range.end,
+                Some(_) | None => joined.push(range),
+            }
+        }
+        joined
+    }
+}
+
+fn everything() -> Query<'static, ()> {
+    Query { filter: &(), since: None, until: None, before: None, limit: usize::MAX, budget: u64::MAX }
+}
