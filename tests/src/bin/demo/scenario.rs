@@ -5,6 +5,7 @@ mod drain;
 mod household;
 mod names;
 mod nest;
+mod past;
 mod privacy;
 mod uplinks;
 
@@ -31,7 +32,7 @@ use serde_json::{Value, json};
 use crate::console::Console;
 use household::Traffic;
 
-const STEPS: usize = 16;
+const STEPS: usize = 17;
 const SOON: Duration = Duration::from_secs(20);
 
 pub(crate) struct Walk {
@@ -92,6 +93,7 @@ impl Walk {
             Self::pull_the_tunnel,
             Self::ask_why,
             Self::alert,
+            Self::ask_the_past,
             Self::kill_the_daemon,
             Self::split,
             Self::drain,
