@@ -25,7 +25,7 @@ const FILTERS = {
   domain: 'domain',
   policy: 'policy',
   egress: 'egress',
-  country: undefined,
+  country: 'country',
 } as const
 
 export function TopSection({ by, device, title, actions }: Props) {

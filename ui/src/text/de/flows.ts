@@ -43,6 +43,7 @@ export const flows: Text['flows'] = {
     verdict: 'Entscheidung',
     protocol: 'Protokoll',
     state: 'Zustand',
+    country: 'Land',
     port: 'Port',
     since: 'Seit',
     until: 'Bis',
@@ -78,6 +79,7 @@ export const flows: Text['flows'] = {
   facts: {
     client: 'Client',
     interface: 'Schnittstelle, VLAN, MAC',
+    country: 'Land des Ziels',
     names: 'Erfragte Namen',
     serverName: 'Servername',
     sent: 'Gesendet',
@@ -120,6 +122,7 @@ export const flows: Text['flows'] = {
     partial: 'Nicht alle Einträge dieser Zeit wurden gelesen.',
     devices: 'Geräte mit den meisten Bytes',
     domains: 'Ziele mit den meisten Bytes',
+    countries: 'Länder mit den meisten Bytes',
     talkedTo: 'Mit wem es sprach',
     flows: 'Flows',
     denied: 'Verwehrt',

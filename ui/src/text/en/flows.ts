@@ -43,6 +43,7 @@ export const flows = {
     verdict: 'Decision',
     protocol: 'Protocol',
     state: 'State',
+    country: 'Country',
     port: 'Port',
     since: 'Since',
     until: 'Until',
@@ -81,6 +82,7 @@ export const flows = {
   facts: {
     client: 'Client',
     interface: 'Interface, VLAN, MAC',
+    country: 'Country of the destination',
     names: 'Names it asked for',
     serverName: 'Server name',
     sent: 'Sent',
@@ -129,6 +131,7 @@ export const flows = {
     partial: 'Not all records of this time were read.',
     devices: 'Devices with the most bytes',
     domains: 'Destinations with the most bytes',
+    countries: 'Countries with the most bytes',
     talkedTo: 'Who it talked to',
     flows: 'Flows',
     denied: 'Denied',

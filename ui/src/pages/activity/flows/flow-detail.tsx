@@ -100,6 +100,7 @@ function FlowFacts({ flow }: { flow: Flow }) {
           facts.interface,
           [client.interface, client.vlan || null, client.mac].filter(Boolean).join(', '),
         ],
+        [facts.country, flow.country],
         [facts.names, flow.names.join(', ')],
         [facts.serverName, flow.server_name],
         [facts.sent, traffic(sent)],

@@ -15,7 +15,7 @@ interface Props {
 }
 
 const PROTOCOLS = ['tcp', 'udp', 'icmp', 'icmpv6'].map((each) => [each, each.toUpperCase()] as const)
-const OWN = ['client', 'port', 'since', 'until'] as const
+const OWN = ['client', 'country', 'port', 'since', 'until'] as const
 
 export function FlowFilters({ search, change }: Props) {
   const text = useText()

@@ -17,6 +17,7 @@ export const FILTERS = [
   'client',
   'domain',
   'destination',
+  'country',
   'port',
   'protocol',
   'policy',

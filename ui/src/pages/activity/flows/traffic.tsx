@@ -1,4 +1,4 @@
-// Bytes of the devices by egress, and their destinations.
+// Bytes of the devices by egress, their destinations and the countries of them.
 
 import { Page } from '@/components/answer'
 import { TopSection } from '@/components/flows/top-section'
@@ -12,6 +12,7 @@ export default function Traffic() {
       <UsageSection groups={['egress', 'policy', 'device']} />
       <TopSection by="device" title={words.top.devices} />
       <TopSection by="domain" title={words.top.domains} />
+      <TopSection by="country" title={words.top.countries} />
     </Page>
   )
 }
