@@ -7,7 +7,7 @@ use gateway_tests::testbed::policy;
 use gateway_tests::topology::server;
 use gateway_tests::traffic::ask_server;
 use gateway_tests::wait::wait_ok;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{SOON, Walk, fetch, text};
 
