@@ -25,5 +25,15 @@ export default defineConfig({
       },
     },
   },
-  test: { pool: 'threads', environment: 'jsdom', include: ['src/**/*.test.{ts,tsx}'], restoreMocks: true },
+  test: {
+    pool: 'threads',
+    environment: 'jsdom',
+    // Most of the time of a run went into a document for each file.
+    isolate: false,
+    include: ['src/**/*.test.{ts,tsx}'],
+    restoreMocks: true,
+    // Other suites take the processors meanwhile.
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
+  },
 })

@@ -2,7 +2,7 @@
 
 mod build;
 mod durations;
-mod failures;
+pub(crate) mod failures;
 mod flaky;
 mod modules;
 pub(crate) mod report;
@@ -22,6 +22,7 @@ use anyhow::{Context, Result};
 
 use crate::{paths, process, progress::elapsed, tidy, ui};
 use durations::Durations;
+use failures::Failure;
 use report::{Counts, Report, Row};
 use suites::{Lane, Quick, SUITES, Suite, Targets, Work};
 use supervise::Outcome;
@@ -128,19 +129,21 @@ impl Run<'_> {
         let start = Instant::now();
         // Lines of two suites may be interleaved.
         let mark = if self.is_shared { format!("{}: ", suite.name) } else { String::new() };
-        let outcome =
-            match suite.work {
-                Work::Dashboard => ui::verify(suite.lane == Lane::Background)
-                    .map(|(counts, problem)| Outcome { counts, problem, ..Outcome::default() }),
-                Work::Tidy => run_tidy(),
-                Work::Units | Work::Module(_) => {
-                    let mut command = command(suite, self.options.quick, &self.targets);
-                    if self.is_shared {
-                        command.env(DEADLINE_FACTOR.0, DEADLINE_FACTOR.1);
-                    }
-                    self.supervise(suite, command, &mark)
+        let outcome = match suite.work {
+            Work::Dashboard => {
+                ui::verify(suite.lane == Lane::Background).map(|ui::Results { counts, failures, problem }| {
+                    Outcome { counts, failures, problem, ..Outcome::default() }
+                })
+            }
+            Work::Tidy => run_tidy(),
+            Work::Units | Work::Module(_) => {
+                let mut command = command(suite, self.options.quick, &self.targets);
+                if self.is_shared {
+                    command.env(DEADLINE_FACTOR.0, DEADLINE_FACTOR.1);
                 }
-            };
+                self.supervise(suite, command, &mark)
+            }
+        };
         let outcome = outcome
             .unwrap_or_else(|error| Outcome { problem: Some(format!("{error:#}")), ..Outcome::default() });
         let Outcome { mut counts, failures, is_complete, mut problem, processor } = outcome;
@@ -240,5 +243,8 @@ fn run_tidy() -> Result<Outcome> {
     let outcomes = tidy::check()?;
     let passed = outcomes.iter().filter(|outcome| outcome.passed()).count();
     let counts = Counts { passed, failed: outcomes.len() - passed, skipped: 0 };
-    Ok(Outcome { counts, ..Outcome::default() })
+    let failed = outcomes.into_iter().filter(|outcome| !outcome.passed());
+    let failures =
+        failed.map(|outcome| Failure { test: outcome.rule.to_owned(), lines: outcome.violations }).collect();
+    Ok(Outcome { counts, failures, ..Outcome::default() })
 }

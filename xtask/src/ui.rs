@@ -18,7 +18,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::{
     dependencies::{self, Dependency},
     paths, process,
-    test::report::Counts,
+    test::{failures::Failure, report::Counts},
 };
 use node::Npm;
 use record::Record;
@@ -38,9 +38,19 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         println!("ui: ui/dist is up to date, and has passed its checks and tests");
         return first_page();
     }
-    let (counts, problem) = verify(false)?;
+    let Results { counts, problem, .. } = verify(false)?;
     ensure!(counts.failed == 0, "{} tests of the dashboard failed", counts.failed);
     problem.map_or(Ok(()), |problem| bail!(problem))
+}
+
+/// Results of the checks and tests of the dashboard.
+#[derive(Debug, Default)]
+pub(crate) struct Results {
+    pub counts: Counts,
+    /// Failed tests.
+    pub failures: Vec<Failure>,
+    /// Failure beside failed tests.
+    pub problem: Option<String>,
 }
 
 /// Ensures that `ui/dist` is built from the current sources.
@@ -54,9 +64,9 @@ pub(crate) fn is_built() -> Result<bool> {
     Record::built().confirms()
 }
 
-/// Builds the dashboard if necessary, and runs all its checks and tests. Returns the counts of the tests, and the failure
-/// beside failed tests if any. Runs them at the lowest priority if other work is more urgent.
-pub(crate) fn verify(in_background: bool) -> Result<(Counts, Option<String>)> {
+/// Builds the dashboard if necessary, and runs all its checks and tests. Runs them at the lowest priority if other work is
+/// more urgent.
+pub(crate) fn verify(in_background: bool) -> Result<Results> {
     let _lock = process::lock("ui")?;
     build()?;
     let npm = node::ensure()?.at_lowest_priority(in_background);
@@ -66,12 +76,13 @@ pub(crate) fn verify(in_background: bool) -> Result<(Counts, Option<String>)> {
         .into_iter()
         .filter_map(|(name, result)| result.err().map(|error| format!("{name}: {error:#}")))
         .collect();
-    let (counts, problem) = tests(&npm)?;
-    problems.extend(problem);
-    if counts.failed == 0 && problems.is_empty() {
+    let mut results = tests(&npm)?;
+    problems.extend(results.problem);
+    if results.counts.failed == 0 && problems.is_empty() {
         Record::verified().write(&sources)?;
     }
-    Ok((counts, (!problems.is_empty()).then(|| problems.join("\n    "))))
+    results.problem = (!problems.is_empty()).then(|| problems.join("\n    "));
+    Ok(results)
 }
 
 fn build() -> Result<()> {
@@ -108,8 +119,7 @@ pub(crate) fn bundled_packages() -> Result<Vec<(String, Dependency)>> {
     licenses::shipped(&lockfile::read()?)
 }
 
-/// Runs the tests, and returns their counts and the failure beside failed tests if any.
-fn tests(npm: &Npm) -> Result<(Counts, Option<String>)> {
+fn tests(npm: &Npm) -> Result<Results> {
     let report = paths::ui_records().join("tests.json");
     if report.exists() {
         fs::remove_file(&report).with_context(|| format!("cannot remove {}", report.display()))?;
@@ -118,14 +128,17 @@ fn tests(npm: &Npm) -> Result<(Counts, Option<String>)> {
     let run = npm.script("test", &["--reporter=default", "--reporter=json", &file]);
     let text = match (fs::read_to_string(&report), &run) {
         (Ok(text), _) => text,
-        (Err(_), Err(error)) => return Ok((Counts::default(), Some(format!("{error:#}")))),
+        (Err(_), Err(error)) => {
+            return Ok(Results { problem: Some(format!("{error:#}")), ..Results::default() });
+        }
         (Err(error), Ok(())) => {
             return Err(error).context("the tests of the dashboard have written no report");
         }
     };
-    let (counts, problem) = vitest::counts(&text)?;
-    let failed = run.err().filter(|_| counts.failed == 0).map(|error| format!("{error:#}"));
-    Ok((counts, problem.or(failed)))
+    let mut results = vitest::results(&text)?;
+    let failed = run.err().filter(|_| results.counts.failed == 0).map(|error| format!("{error:#}"));
+    results.problem = results.problem.or(failed);
+    Ok(results)
 }
 
 fn licenses() -> Result<()> {
