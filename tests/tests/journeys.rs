@@ -166,6 +166,11 @@ fn anomalies_show_what_they_rest_on_and_collectors_their_state() -> Result<()> {
 }
 
 #[test]
+fn another_gateway_is_approved_by_the_words_of_its_key_and_revoked() -> Result<()> {
+    run("federation", Start::LivedIn)
+}
+
+#[test]
 fn of_many_devices_pages_draw_only_what_is_in_view() -> Result<()> {
     let _alone = PROCESSORS.write().unwrap_or_else(PoisonError::into_inner);
     walk("many", Start::LivedIn)

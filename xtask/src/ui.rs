@@ -18,10 +18,10 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::{
     dependencies::{self, Dependency},
     paths, process,
-    test::{failures::Failure, report::Counts},
 };
 use node::Npm;
 use record::Record;
+pub(crate) use vitest::Results;
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -41,16 +41,6 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let Results { counts, problem, .. } = verify(false)?;
     ensure!(counts.failed == 0, "{} tests of the dashboard failed", counts.failed);
     problem.map_or(Ok(()), |problem| bail!(problem))
-}
-
-/// Results of the checks and tests of the dashboard.
-#[derive(Debug, Default)]
-pub(crate) struct Results {
-    pub counts: Counts,
-    /// Failed tests.
-    pub failures: Vec<Failure>,
-    /// Failure beside failed tests.
-    pub problem: Option<String>,
 }
 
 /// Ensures that `ui/dist` is built from the current sources.

@@ -3,9 +3,18 @@
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::Results;
 use crate::metadata::{list, text};
 use crate::test::{failures::Failure, report::Counts};
+
+/// Results of the checks and tests of the dashboard.
+#[derive(Debug, Default)]
+pub(crate) struct Results {
+    pub counts: Counts,
+    /// Failed tests.
+    pub failures: Vec<Failure>,
+    /// Failure beside failed tests.
+    pub problem: Option<String>,
+}
 
 /// Reads the results of a run.
 pub(super) fn results(report: &str) -> Result<Results> {

@@ -38,11 +38,21 @@ export const system: Entry = {
       page: () => import('./security'),
     },
     {
+      path: 'federation',
+      label: (text) => text.federation.tab,
+      needs: ['GET /federation/status', 'GET /federation/peers'],
+      page: () => import('./federation/federation'),
+    },
+    {
       path: 'about',
       label: (text) => text.system.tabs.about,
       needs: ['GET /status'],
       page: () => import('./about'),
     },
   ],
-  details: [{ path: '/system/users/$id', page: () => import('./user') }],
+  details: [
+    { path: '/system/users/$id', page: () => import('./user') },
+    { path: '/system/federation/roles', page: () => import('./federation/roles') },
+    { path: '/system/federation/nodes/$id', page: () => import('./federation/node') },
+  ],
 }

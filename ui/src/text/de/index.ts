@@ -8,6 +8,7 @@ import { common } from './common'
 import { devices } from './devices'
 import { dns } from './dns'
 import { exception } from './exception'
+import { federation } from './federation'
 import { flowExport } from './flow-export'
 import { flows } from './flows'
 import { functions } from './functions'
@@ -37,6 +38,7 @@ export const de: Text = {
   devices,
   dns,
   exception,
+  federation,
   flowExport,
   flows,
   functions,

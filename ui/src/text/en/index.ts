@@ -8,6 +8,7 @@ import { common } from './common'
 import { devices } from './devices'
 import { dns } from './dns'
 import { exception } from './exception'
+import { federation } from './federation'
 import { flowExport } from './flow-export'
 import { flows } from './flows'
 import { functions } from './functions'
@@ -36,6 +37,7 @@ export const en = {
   devices,
   dns,
   exception,
+  federation,
   flowExport,
   flows,
   functions,
