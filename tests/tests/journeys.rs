@@ -171,6 +171,11 @@ fn another_gateway_is_approved_by_the_words_of_its_key_and_revoked() -> Result<(
 }
 
 #[test]
+fn a_support_bundle_is_built_and_downloaded() -> Result<()> {
+    run("support-bundle", Start::LivedIn)
+}
+
+#[test]
 fn of_many_devices_pages_draw_only_what_is_in_view() -> Result<()> {
     let _alone = PROCESSORS.write().unwrap_or_else(PoisonError::into_inner);
     walk("many", Start::LivedIn)

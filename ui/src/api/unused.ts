@@ -33,7 +33,4 @@ export const unused: Record<string, string> = {
   'GET /exceptions/{id}': 'the list has each of them whole',
   'GET /secrets': 'the list has each of them whole',
   'POST /backup/export-encrypted': 'the same as /config/export-encrypted, which the page of backups uses',
-  'POST /diagnostics/bundle': 'gateway-ctl writes it; its page is still to come',
-  'GET /diagnostics/bundle/{id}': 'gateway-ctl writes it; its page is still to come',
-  'GET /diagnostics/bundle/{id}/archive': 'gateway-ctl writes it; its page is still to come',
 }

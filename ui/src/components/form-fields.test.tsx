@@ -9,6 +9,7 @@ type Form = {
   mtu: number | null
   typed: string
   upstreams: string[]
+  password: string | null
   soa: { refresh: number; mname: string | null }
 }
 
@@ -18,6 +19,7 @@ const FORM: Form = {
   mtu: 1400,
   typed: '5',
   upstreams: ['9.9.9.9'],
+  password: '',
   soa: { refresh: 60, mname: 'ns' },
 }
 
@@ -40,6 +42,7 @@ function Fields() {
           { field: 'mtu', kind: 'number', nullable: true, label: 'MTU' },
           { field: 'typed', kind: 'number', label: 'Typed' },
           { field: 'upstreams', kind: 'lines', label: 'Upstreams' },
+          { field: 'password', kind: 'secret', label: 'Password', hint: 'Kept', clear: 'Remove it' },
           false,
         ]}
       />
@@ -88,4 +91,19 @@ it('says what is wrong beside the field', () => {
   const field = screen.getByLabelText('Level')
   expect(field.getAttribute('aria-invalid')).toBe('true')
   expect(screen.getByText('too high').id).toBe(field.getAttribute('aria-describedby'))
+})
+
+it('makes a stored secret null on request, and an empty one again', () => {
+  render(<Fields />)
+  const field = screen.getByLabelText<HTMLInputElement>('Password')
+  type('Password', 'typed')
+  fireEvent.click(screen.getByLabelText('Remove it'))
+  expect(value().password).toBeNull()
+  expect(field.disabled).toBe(true)
+  expect(field.value).toBe('')
+  expect(screen.queryByText('Kept')).toBeNull()
+  fireEvent.click(screen.getByLabelText('Remove it'))
+  expect(value().password).toBe('')
+  expect(field.disabled).toBe(false)
+  screen.getByText('Kept')
 })

@@ -42,6 +42,8 @@ export interface FieldSpec<T> {
   /** The options of a choice are still being read. */
   loading?: boolean
   rows?: number
+  /** Label of the check that removes a stored secret, by null. Without it there is no check. */
+  clear?: string
   /** A hint that depends on the data; it replaces that of the catalogue. */
   hint?: ReactNode
   /** More attributes of a field of text. */
@@ -122,10 +124,18 @@ function OneField<T extends Fields>({ draft, spec, texts, error }: OneFieldProps
         {problem ? <p className="formrow__error">{problem}</p> : null}
       </>
     )
-  const common = { label, hint, error: problem }
+  const isCleared = spec.clear !== undefined && value === null
+  const common = { label, hint: isCleared ? undefined : hint, error: problem }
   if (spec.kind === 'lines') return <Lines {...common} rows={spec.rows} value={value} onChange={set} />
   const typed = (next: string) => set(valueOf(next, value, spec))
-  return <TypedField spec={spec} field={{ ...common, value: String(value ?? ''), onChange: typed }} />
+  const field = { ...common, value: String(value ?? ''), onChange: typed }
+  if (spec.clear === undefined) return <TypedField spec={spec} field={field} />
+  return (
+    <div>
+      <TypedField spec={{ ...spec, disabled: isCleared || spec.disabled }} field={field} />
+      <Check label={spec.clear} checked={isCleared} onChange={(clears) => set(clears ? null : '')} />
+    </div>
+  )
 }
 
 /** The value of what was typed: a number for a number, null for an empty field that may be null. */

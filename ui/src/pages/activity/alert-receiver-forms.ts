@@ -1,4 +1,4 @@
-// The fields of the receivers of alerts, and what is sent of them. A secret that is not typed is kept.
+// The fields of the receivers of alerts, and what is sent of them. A secret that is not typed is kept; null removes it.
 
 import type { Schemas } from '@/api/client'
 import type { Fields } from '@/components/draft'
@@ -10,6 +10,10 @@ export const SECURITIES = ['starttls', 'tls'] as const
 type Webhook = Omit<Schemas['AlertWebhook'], 'has_secret' | 'has_token'>
 type Mail = Omit<Schemas['AlertEmail'], 'has_password'>
 type Broker = Omit<Schemas['AlertMqtt'], 'has_password'>
+
+/** A secret that is typed; empty keeps what is stored, null removes it. */
+type Secret = string | null
+const KEPT: Secret = '' as Secret
 
 const WEBHOOK: Webhook = {
   enabled: false,
@@ -53,21 +57,25 @@ const BROKER: Broker = {
 export const webhook = resource('/alerts/webhook', {
   key: 'alert-webhook',
   secrets: ['secret', 'token'],
-  fields: (stored: Schemas['AlertWebhook'] | null) => ({ ...pick(stored, WEBHOOK), secret: '', token: '' }),
+  fields: (stored: Schemas['AlertWebhook'] | null) => ({
+    ...pick(stored, WEBHOOK),
+    secret: KEPT,
+    token: KEPT,
+  }),
   body: (fields) => typed(fields, ['secret', 'token']),
 })
 
 export const mail = resource('/alerts/email', {
   key: 'alert-email',
   secrets: ['password'],
-  fields: (stored: Schemas['AlertEmail'] | null) => ({ ...pick(stored, MAIL), password: '' }),
+  fields: (stored: Schemas['AlertEmail'] | null) => ({ ...pick(stored, MAIL), password: KEPT }),
   body: (fields) => typed(fields, ['password']),
 })
 
 export const broker = resource('/alerts/mqtt', {
   key: 'alert-mqtt',
   secrets: ['password'],
-  fields: (stored: Schemas['AlertMqtt'] | null) => ({ ...pick(stored, BROKER), password: '' }),
+  fields: (stored: Schemas['AlertMqtt'] | null) => ({ ...pick(stored, BROKER), password: KEPT }),
   body: (fields) => typed(fields, ['password']),
 })
 

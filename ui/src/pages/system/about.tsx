@@ -18,6 +18,7 @@ import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 import { formatAge, formatBytes, formatNumber } from '@/text/format'
 import { subsystemName } from '@/pages/overview/subsystems-panel'
+import { SupportBundle } from './support-bundle'
 
 const STATE: Record<string, State> = { ok: 'ok', degraded: 'degraded', failed: 'down', error: 'down' }
 
@@ -57,6 +58,7 @@ export default function About() {
       <LoadedSection title={t.nics} query={platform} lines={3}>
         {(host) => <Nics nics={host.nics} />}
       </LoadedSection>
+      <SupportBundle />
     </Page>
   )
 }

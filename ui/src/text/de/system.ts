@@ -292,6 +292,26 @@ export const system: Text['system'] = {
     result: 'Was sich dabei geändert hat',
   },
   security: systemSecurity,
+  bundle: {
+    title: 'Diagnosepaket',
+    hint: 'Für Entwickler, ein Forum oder einen Fehlerbericht.',
+    contents:
+      'Ein Archiv mit Version, Konfiguration, Plan, Abweichungen, Zustand, Metriken und den letzten Zeilen des Logs. Geheimnisse fehlen. Namen, öffentliche Adressen, Domains und MAC-Adressen sind durch Pseudonyme ersetzt, die für ein Archiv gelten.',
+    build: 'Paket erstellen',
+    buildAgain: 'Weiteres erstellen',
+    gone: 'Das Paket ist nicht mehr da: 30 Minuten sind vorbei, oder ein anderes wurde erstellt.',
+    download: 'Paket herunterladen',
+    state: 'Zustand',
+    states: {
+      running: 'Wird erstellt',
+      done: '30 Minuten lang bereit',
+      error: 'Fehlgeschlagen',
+    },
+    size: 'Größe',
+    reason: 'Grund',
+    parts: 'Teile des Pakets',
+    file: 'Datei',
+  },
   about: {
     question: 'Was läuft hier?',
     sentence: (version, host, uptime) => `Version ${version} auf ${host}, läuft seit ${uptime}.`,

@@ -303,6 +303,26 @@ export const system = {
     result: 'What the rollback changed',
   },
   security: systemSecurity,
+  bundle: {
+    title: 'Support bundle',
+    hint: 'For a maintainer, a forum or a bug report.',
+    contents:
+      'An archive of version, configuration, plan, drift, health, metrics and the last lines of the log. Secrets are left out. Names, public addresses, domains and MAC addresses are replaced by pseudonyms that hold for one archive.',
+    build: 'Build a bundle',
+    buildAgain: 'Build another',
+    gone: 'The bundle is no longer kept: 30 minutes have passed, or another one was built.',
+    download: 'Download the bundle',
+    state: 'State',
+    states: {
+      running: 'Being built',
+      done: 'Ready for 30 minutes',
+      error: 'Failed',
+    } satisfies Record<Schemas['BundleState'], string>,
+    size: 'Size',
+    reason: 'Reason',
+    parts: 'Parts of the bundle',
+    file: 'File',
+  },
   about: {
     question: 'What runs here?',
     sentence: (version: string, host: string, uptime: string) =>
