@@ -4,6 +4,7 @@
 //! It uses the daemon only through the interfaces of its users: configuration file, REST API, process and packets. Only
 //! `bpf_run` links against the daemon's code: it runs the kernel programs without a daemon.
 
+pub mod alerts;
 pub mod bpf_run;
 pub mod browser;
 pub mod capture;
@@ -38,6 +39,7 @@ pub mod services;
 pub mod skipped;
 pub mod socks;
 pub mod tap;
+pub mod temperature_sensor;
 pub mod testbed;
 pub mod topology;
 pub mod traffic;
@@ -45,6 +47,7 @@ pub mod two_uplinks;
 pub mod udp_over_tcp;
 pub mod vm;
 pub mod wait;
+pub mod wall_clock;
 pub mod web_server;
 pub mod webhook_receiver;
 pub mod wireguard;

@@ -12,6 +12,15 @@ pub fn free_bytes(folder: &Path) -> io::Result<u64> {
     Ok(file_system.f_bavail.saturating_mul(file_system.f_frsize))
 }
 
+/// Returns the part in use of the file system of this folder, in per cent, as `df` shows it: what only root may write counts
+/// neither as used nor as free. `None` if the file system has no size.
+pub fn used_percent(folder: &Path) -> io::Result<Option<f64>> {
+    let file_system = rustix::fs::statvfs(folder)?;
+    let used = file_system.f_blocks.saturating_sub(file_system.f_bfree);
+    let total = used.saturating_add(file_system.f_bavail);
+    Ok((total > 0).then(|| used as f64 * 100.0 / total as f64))
+}
+
 /// Returns a `StorageFull` error if less than [`FLOOR_BYTES`] are free. A file system that does not report its free
 /// space passes.
 pub fn check(folder: &Path) -> io::Result<()> {

@@ -8,9 +8,6 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
 /// File in the folder of the store. Its allocated bytes are released when the disk is full.
 const NAME: &str = "reserve";
 const RESERVE_BYTES: u64 = 4 << 20;
@@ -18,9 +15,11 @@ const RESERVE_BYTES: u64 = 4 << 20;
 const FLOOR_BYTES: u64 = 2 << 20;
 
 /// Free disk space of the store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DiskRoom {
     pub free_bytes: u64,
+    /// Part of the disk that is in use, in per cent.
+    pub used_percent: f64,
     /// Floor below which changes are refused.
     pub floor_bytes: u64,
     /// True if the reserve for deletions, sign-in and revocation exists.
@@ -62,7 +61,8 @@ impl Reserve {
     /// Returns the free space; `None` if the file system does not report it.
     pub(super) fn room(&self) -> Option<DiskRoom> {
         let free_bytes = gateway_journal::room::free_bytes(&self.folder).ok()?;
-        Some(DiskRoom { free_bytes, floor_bytes: FLOOR_BYTES, reserve: self.path().exists() })
+        let used_percent = gateway_journal::room::used_percent(&self.folder).ok()??;
+        Some(DiskRoom { free_bytes, used_percent, floor_bytes: FLOOR_BYTES, reserve: self.path().exists() })
     }
 
     fn is_full(&self) -> bool {

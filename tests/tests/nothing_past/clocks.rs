@@ -1,8 +1,6 @@
 //! A wall clock that steps back or starts in the past reactivates no expired object.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::time::Duration;
 
 use gateway_tests::services::HTTP;
@@ -10,6 +8,7 @@ use gateway_tests::testbed::Testbed;
 use gateway_tests::topology::{server, wan};
 use gateway_tests::traffic::ask;
 use gateway_tests::wait::wait_ok;
+use gateway_tests::wall_clock::WallClock;
 use redb::ReadableTable;
 use serde_json::{Value, json};
 
@@ -19,66 +18,8 @@ const TIMEOUT: Duration = Duration::from_millis(700);
 const SOON: Duration = Duration::from_secs(20);
 const HOUR: i64 = 3600;
 
-/// The daemon's wall clock: the kernel's clock plus an offset in seconds, which the test changes at run time.
-struct WallClock {
-    offset: PathBuf,
-}
-
-const LIBRARY: &str = r#"
-#include <fcntl.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <sys/timex.h>
-#include <time.h>
-#include <unistd.h>
-
-static volatile long long *offset;
-
-__attribute__((constructor)) static void map_offset(void) {
-    int file = open(getenv("CLOCK_OFFSET"), O_RDONLY | O_CLOEXEC);
-    void *at = mmap(0, sizeof *offset, PROT_READ, MAP_SHARED, file, 0);
-    if (file < 0 || at == MAP_FAILED) abort();
-    offset = at;
-}
-
-int clock_gettime(clockid_t clock, struct timespec *time) {
-    int result = syscall(SYS_clock_gettime, clock, time);
-    if (result == 0 && clock == CLOCK_REALTIME && offset) time->tv_sec += *offset;
-    return result;
-}
-
-/* No source of time vouches for the clock. */
-int adjtimex(struct timex *state) { state->status = STA_UNSYNC; return TIME_ERROR; }
-"#;
-
-impl WallClock {
-    /// Installs this clock in the daemon, effective from its next start.
-    fn install(testbed: &mut Testbed) -> WallClock {
-        let folder = testbed.daemon.state_directory().with_file_name("clock");
-        fs::create_dir(&folder).expect("folder");
-        let (source, library) = (folder.join("clock.c"), folder.join("clock.so"));
-        fs::write(&source, LIBRARY).expect("written");
-        let made = Command::new("cc").args(["-shared", "-fPIC", "-o"]).args([&library, &source]).output();
-        let made = made.expect("a C compiler");
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        let clock = WallClock { offset: folder.join("offset") };
-        clock.set(0);
-        testbed.daemon.set_environment("CLOCK_OFFSET", clock.offset.clone());
-        testbed.daemon.set_environment("LD_PRELOAD", library);
-        clock
-    }
-
-    fn set(&self, seconds: i64) {
-        // Written in place: the daemon has mapped the file.
-        let file = fs::OpenOptions::new().create(true).write(true).truncate(false).open(&self.offset);
-        write_at_start(&file.expect("offset"), &seconds.to_ne_bytes());
-    }
-}
-
-fn write_at_start(file: &fs::File, bytes: &[u8]) {
-    use std::os::unix::fs::FileExt;
-    file.write_all_at(bytes, 0).expect("written");
+fn install_clock(testbed: &mut Testbed) -> WallClock {
+    WallClock::install(&mut testbed.daemon).expect("a clock")
 }
 
 fn wait_until_direct(testbed: &Testbed) {
@@ -132,12 +73,12 @@ fn made(testbed: &Testbed) -> String {
 #[test]
 fn ended_exception_stays_ended_whatever_the_clock_shows_afterwards() {
     let mut testbed = Testbed::prepare().expect("scene");
-    let clock = WallClock::install(&mut testbed);
+    let clock = install_clock(&mut testbed);
     testbed.daemon.start().expect("started");
     bind(&testbed);
     let exception = made(&testbed);
     wait_until_direct(&testbed);
-    clock.set(2 * HOUR);
+    clock.set(2 * HOUR).expect("set");
     let ended = wait_until_expired(&testbed, &exception);
     wait_until_through(&testbed.network.laptop, &testbed.network.exit_a);
     testbed.network.settle().expect("silence");
@@ -150,7 +91,7 @@ fn ended_exception_stays_ended_whatever_the_clock_shows_afterwards() {
     ];
     for (case, offset) in offsets {
         // Under the running daemon; a change triggers a new compilation.
-        clock.set(offset);
+        clock.set(offset).expect("set");
         let body = json!({"name": format!("after {case}")});
         testbed.api().post("/devices", &body).expect("a change");
         assert_protected(&testbed, case);
@@ -170,7 +111,7 @@ fn ended_exception_stays_ended_whatever_the_clock_shows_afterwards() {
 #[test]
 fn exception_that_ends_while_the_daemon_is_dead_does_not_wait_for_the_clock() {
     let mut testbed = Testbed::prepare().expect("scene");
-    let clock = WallClock::install(&mut testbed);
+    let clock = install_clock(&mut testbed);
     testbed.daemon.start().expect("started");
     bind(&testbed);
     let exception = made(&testbed);
@@ -178,7 +119,7 @@ fn exception_that_ends_while_the_daemon_is_dead_does_not_wait_for_the_clock() {
     testbed.daemon.kill9().expect("killed");
     // The store knows the time of another boot only: the machine was off for an unknown time.
     forget_the_boot(&testbed.daemon.state_directory().join("store.redb"));
-    clock.set(-2 * HOUR);
+    clock.set(-2 * HOUR).expect("set");
     reboot(&testbed);
     testbed.daemon.start().expect("started again");
     wait_until_expired(&testbed, &exception);

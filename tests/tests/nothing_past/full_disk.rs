@@ -14,13 +14,17 @@ use crate::nothing_past::first_start::{assert_nothing_leaked, bind, wait_until_t
 
 const SOON: Duration = Duration::from_secs(20);
 
+/// Size of the disk in bytes.
+pub(super) const DISK: u64 = 64 << 20;
+
 /// A small file system in memory.
 pub(super) struct SmallDisk(PathBuf);
 
 impl SmallDisk {
     pub(super) fn mount(at: &Path) -> SmallDisk {
         fs::create_dir_all(at).expect("mount point");
-        let done = Command::new("mount").args(["-t", "tmpfs", "-o", "size=64m", "tmpfs"]).arg(at).status();
+        let size = format!("size={DISK}");
+        let done = Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(at).status();
         assert!(done.expect("mount").success(), "cannot mount a tmpfs");
         SmallDisk(at.to_owned())
     }

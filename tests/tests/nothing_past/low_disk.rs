@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use gateway_tests::alerts;
 use gateway_tests::dns::{A, Client, Upstream};
 use gateway_tests::name_server;
 use gateway_tests::netns::Namespace;
@@ -15,7 +16,7 @@ use gateway_tests::topology::LAN_V4;
 use gateway_tests::wait::wait_ok;
 use serde_json::{Value, json};
 
-use crate::nothing_past::full_disk::SmallDisk;
+use crate::nothing_past::full_disk::{DISK, SmallDisk};
 use crate::nothing_past::traces::is_in;
 
 /// Timeout: the log is written every 30 s, and a failed list is fetched again after 60 s.
@@ -85,6 +86,38 @@ fn query_log_stops_before_the_store_and_goes_on_when_there_is_room() {
         anyhow::ensure!(error()?.is_null(), "{}", error()?);
         Ok(())
     });
+}
+
+/// Half of the disk is above one threshold and below another. A disk without room for the log is above each.
+#[test]
+fn alert_of_the_disk_obeys_the_threshold_of_its_rule() {
+    let (testbed, disk, _upstream) = scene_on_a_small_disk();
+    let api = testbed.api();
+    let set = |threshold: f64| {
+        let change = json!({"threshold": threshold, "cooldown_sec": 0});
+        alerts::set_rule(api, "storage_low", &change).expect("changed");
+    };
+    let wait = |part: &str| {
+        let alert = alerts::wait_for_alert(api, "storage_low", "store", SOON).expect("an alert");
+        assert!(alert["message"].as_str().is_some_and(|text| text.contains(part)), "{alert}");
+        alert
+    };
+    let wait_for_end = |alert: &Value| alerts::wait_for_end(api, alert, SOON).expect("it ended");
+    disk.fill_but(DISK / 2);
+    set(40.0);
+    let low = wait("per cent of the disk of the store are in use");
+    assert_eq!((&low["resource_type"], &low["caused_by"]), (&json!("disk"), &Value::Null), "{low}");
+    set(60.0);
+    wait_for_end(&low);
+    disk.fill_but(DISK / 10 * 3);
+    let low = wait("per cent of the disk of the store are in use");
+    disk.free();
+    wait_for_end(&low);
+    set(100.0);
+    disk.fill_but(LOW);
+    let low = wait("MiB are left");
+    disk.free();
+    wait_for_end(&low);
 }
 
 /// Serves a text to every client in a namespace.

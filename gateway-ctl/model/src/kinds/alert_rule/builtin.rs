@@ -280,7 +280,7 @@ pub(super) const RULES: &[Row] = {
         (
             StorageLow,
             "Storage low",
-            "The disk of the gateway is nearly full. Threshold: per cent in use.",
+            "The disk of the gateway is nearly full, or so full that functions stop. Threshold: per cent in use.",
             Warning,
             90.0,
             0,
