@@ -50,7 +50,7 @@ pub struct References {
     #[serde(rename = "type")]
     pub kind: String,
     pub id: String,
-    /// Collection of the referring objects to their number.
+    /// Collection of the referring objects, or key of a group of settings, to their number.
     pub referenced_by: BTreeMap<&'static str, usize>,
     pub total: usize,
     /// The referring objects, at most 500, by severity of the deletion for them.
@@ -69,13 +69,18 @@ pub struct References {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ReferringObject {
     pub r#type: &'static str,
+    /// Its collection, or the key of a group of settings, such as alerts.webhook.
     pub collection: &'static str,
-    pub id: Id,
+    /// Null for a group of settings.
+    pub id: Option<Id>,
     pub name: String,
     pub when_deleted: WhenDeleted,
     /// Hops that are left, of an object with hops that goes on by them.
     pub hops: Vec<String>,
 }
+
+/// Referring objects, by collection and id. Groups of settings are by their key, without an id.
+pub(crate) type Found = BTreeMap<(&'static str, Option<Id>), FoundObject>;
 
 /// References of one object.
 #[derive(Clone, Debug)]
@@ -110,12 +115,7 @@ impl FoundObject {
 }
 
 impl References {
-    pub(crate) fn count(
-        kind: &'static str,
-        id: Id,
-        found: &BTreeMap<(&'static str, Id), FoundObject>,
-        only_applied: bool,
-    ) -> References {
+    pub(crate) fn count(kind: &'static str, id: Id, found: &Found, only_applied: bool) -> References {
         let mut referenced_by: BTreeMap<&'static str, usize> =
             ["devices", "device_groups", "routing_policies"].map(|collection| (collection, 0)).into();
         let (mut firm, mut loose) = (0, 0);
@@ -127,7 +127,7 @@ impl References {
                 loose += 1;
             }
         }
-        let object = |((collection, id), object): (&(&'static str, Id), &FoundObject)| {
+        let object = |((collection, id), object): (&(&'static str, Option<Id>), &FoundObject)| {
             let (when_deleted, hops) = object.outcome();
             ReferringObject {
                 r#type: object.noun,

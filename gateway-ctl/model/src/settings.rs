@@ -5,6 +5,7 @@ pub mod group;
 pub mod groups;
 pub mod keys;
 mod positions;
+pub(crate) mod references;
 mod stored;
 pub mod uplink;
 pub(crate) mod virtual_link;

@@ -6,7 +6,7 @@
 //! One list names each kind and its table, and a macro makes the fields, accessors and references of it: with an
 //! accessor written for each kind, a forgotten table showed only when an object referred to it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -16,11 +16,12 @@ use crate::edit::{Attempt, EditError};
 use crate::id::{Id, MacAddr, Revision};
 use crate::kinds::*;
 use crate::problem::{Problems, Warning};
-use crate::references::{FoundObject, References};
+use crate::references::{Found, FoundObject, Hold, References};
 use crate::registry::Kind;
 use crate::resource::{Meta, Resource, Stored, ref_key};
 use crate::secret::Secret;
 use crate::secrets::{self, Scope, SecretVisitor};
+use crate::settings::references::SETTING_REFERENCES;
 use crate::settings::{Setting, Settings};
 use crate::table::Table;
 
@@ -61,9 +62,10 @@ macro_rules! state {
                 }
             }
 
-            /// Finds the rows that refer to the target.
+            /// Finds the rows and the groups of settings that refer to the target.
             fn referring(&self, noun: &'static str, target: &str, found: &mut Found) {
                 $(collect_references(&self.$field, noun, target, self, found);)*
+                collect_setting_references(&self.settings, noun, target, found);
             }
         }
 
@@ -131,9 +133,6 @@ state! {
     users: User,
     api_keys: ApiKey,
 }
-
-/// Referring rows, by collection and id.
-type Found = BTreeMap<(&'static str, Id), FoundObject>;
 
 impl Default for State {
     fn default() -> State {
@@ -404,7 +403,7 @@ fn collect_references<R: Resource>(
     found: &mut Found,
 ) {
     for row in table.with_key(&ref_key(noun, target)).filter(|row| row.is_live(state.now)) {
-        let object = found.entry((R::COLLECTION, row.meta().id)).or_insert_with(|| FoundObject {
+        let object = found.entry((R::COLLECTION, Some(row.meta().id))).or_insert_with(|| FoundObject {
             noun: R::NOUN,
             name: row.label().to_owned(),
             holds: BTreeSet::new(),
@@ -413,6 +412,22 @@ fn collect_references<R: Resource>(
         let refs = row.refs();
         let holds = refs.iter().filter(|r| r.kind == noun && r.target == target).map(|r| r.hold);
         object.add(holds, row.loss_of(noun, target, state));
+    }
+}
+
+fn collect_setting_references(
+    settings: &Settings,
+    noun: &'static str,
+    target: &str,
+    found: &mut Found,
+) {
+    for reference in SETTING_REFERENCES.iter().filter(|reference| reference.target == noun) {
+        let named = settings.get(reference.key).and_then(|group| group.get(reference.field)?.as_str());
+        if named == Some(target) {
+            let (name, holds) = (reference.key.to_owned(), BTreeSet::from([Hold::Loose]));
+            let object = FoundObject { noun: reference.noun, name, holds, loss: None };
+            found.insert((reference.key, None), object);
+        }
     }
 }
 

@@ -28,6 +28,9 @@ const PAGES: Partial<Record<string, string>> = {
 /** Pages that list objects without a page of their own. */
 const LISTS: Partial<Record<string, string>> = {
   alert_rules: '/activity/alert-rules',
+  'alerts.email': '/activity/alert-receivers',
+  'alerts.mqtt': '/activity/alert-receivers',
+  'alerts.webhook': '/activity/alert-receivers',
   dhcp_reservations: '/network/dhcp',
   dns_filter_rules: '/dns/lists',
   dns_forwarders: '/dns/zones',
@@ -47,8 +50,10 @@ interface Props {
 export function ReferringObjects({ objects, fate }: Props) {
   const text = useText()
   const { fates } = text.common
-  const usual = ({ when_deleted: then, hops }: Referring): ReactNode =>
-    then === 'other_hops' ? fates.other_hops(hops.join(', ')) : fates[then]
+  const usual = ({ id, when_deleted: then, hops }: Referring): ReactNode => {
+    if (id === null) return fates.setting
+    return then === 'other_hops' ? fates.other_hops(hops.join(', ')) : fates[then]
+  }
   return (
     <div className="referring">
       <p className="med">{text.common.usedBy(objects.length)}</p>

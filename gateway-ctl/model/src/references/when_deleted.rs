@@ -15,7 +15,7 @@ pub enum WhenDeleted {
     Released,
     /// Its traffic goes on by its other hops.
     OtherHops,
-    /// Its hop stays and is unavailable. The policies that use the object decide.
+    /// Its hop or its egress stays and is unavailable. Of an object with hops, the policies that use it decide.
     Unavailable,
     /// Its traffic is blocked: no usable hop is left, and it does not fail open.
     Blocked,

@@ -215,7 +215,8 @@ impl State {
         found.keys().all(|(collection, id)| match *collection {
             RoutingPolicy::COLLECTION => true,
             Profile::COLLECTION => {
-                self.profiles.get(*id).is_some_and(|profile| self.serves_policies_only(profile.as_ref()))
+                let profile = id.and_then(|id| self.profiles.get(id));
+                profile.is_some_and(|profile| self.serves_policies_only(profile.as_ref()))
             }
             _ => false,
         })

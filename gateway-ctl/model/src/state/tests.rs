@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::references::WhenDeleted;
 use crate::registry::kind;
+use crate::settings::group::GroupKind;
+use crate::settings::groups::AlertWebhook;
 use crate::{Kind, Written};
 
 fn draft() -> State {
@@ -222,6 +224,41 @@ fn a_tunnel_that_policies_name_goes_by_force_only_and_a_missing_one_is_a_warning
     of("tunnel").delete(&mut state, &id, None, true).unwrap();
     let again = of("routing_policy").replace(&mut state, &named.id.to_string(), None, named.value).unwrap();
     assert_eq!(again.warnings[0].path, "hops[0].target");
+}
+
+#[test]
+fn a_tunnel_that_receivers_of_alerts_name_goes_by_force_only() {
+    let mut state = draft();
+    let id = tunnel(&mut state, "home").to_string();
+    tunnel(&mut state, "other");
+    let receivers = [
+        ("alerts.webhook", json!({"url": "https://alerts.example/hook", "egress": "home"})),
+        ("alerts.email", json!({"host": "smtp.example", "egress": "home"})),
+        ("alerts.mqtt", json!({"host": "broker.example", "egress": "home"})),
+    ];
+    let put = |state: &mut State, key: &str, group: &Value| {
+        GroupKind::find(key).unwrap().put(state, group.clone()).unwrap();
+    };
+    for (key, group) in &receivers {
+        put(&mut state, key, group);
+        let Err(EditError::InUse { references, .. }) = of("tunnel").delete(&mut state, &id, None, false)
+        else {
+            panic!("{key} names it")
+        };
+        assert_eq!((references.referenced_by[key], references.total, references.loose), (1, 1, 1));
+        let object = &references.objects[0];
+        assert_eq!((object.id, object.name.as_str()), (None, *key));
+        assert_eq!(object.when_deleted, WhenDeleted::Unavailable);
+        let mut another = group.clone();
+        another["egress"] = json!("other");
+        put(&mut state, key, &another);
+    }
+    of("tunnel").delete(&mut state, &id, None, false).unwrap();
+    // By force, the name dangles.
+    put(&mut state, "alerts.webhook", &receivers[0].1);
+    let id = tunnel(&mut state, "home").to_string();
+    of("tunnel").delete(&mut state, &id, None, true).unwrap();
+    assert_eq!(state.group::<AlertWebhook>().egress, "home");
 }
 
 #[test]

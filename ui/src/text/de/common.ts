@@ -51,6 +51,8 @@ export const common: Text['common'] = {
   narrow: (shown, all) => `${shown} von ${all} stehen zur Wahl. Ein Teil des Namens engt die Liste ein.`,
   chosenOf: (chosen, all) => `${chosen} von ${all}`,
   typeToConfirm: (name) => `Zum Bestätigen ${name} eingeben`,
+  secretKept: 'Ist gespeichert. Bleibt erhalten, wenn dies leer bleibt.',
+  removeSecret: (label) => `Gespeichertes entfernen: ${label}`,
   fates: {
     released: 'verliert es.',
     other_hops: (hops) => `geht weiter über ${hops}.`,
@@ -58,6 +60,7 @@ export const common: Text['common'] = {
     blocked: 'wird gesperrt: kein anderer Hop ist übrig, und sie sperrt bei Ausfall.',
     direct: 'geht direkt hinaus, ungeschützt: sie öffnet bei Ausfall.',
     refused: 'verhindert das Löschen: zuerst ändern.',
+    setting: 'behält ihn als Weg, und sendet nichts, bis der geändert ist.',
   },
   usedBy: (count) => (count === 1 ? 'Wird von 1 Objekt benutzt.' : `Wird von ${count} Objekten benutzt.`),
   although: (count) =>

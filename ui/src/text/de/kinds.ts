@@ -2,6 +2,9 @@ import type { Text } from '..'
 
 export const kinds: Text['kinds'] = {
   alert_rules: ['Alarmregel', 'Alarmregeln'],
+  'alerts.email': ['Alarmempfänger', 'Alarmempfänger'],
+  'alerts.mqtt': ['Alarmempfänger', 'Alarmempfänger'],
+  'alerts.webhook': ['Alarmempfänger', 'Alarmempfänger'],
   api_keys: ['API-Schlüssel', 'API-Schlüssel'],
   bridges: ['Bridge', 'Bridges'],
   chains: ['Kette', 'Ketten'],

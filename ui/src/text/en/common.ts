@@ -57,6 +57,8 @@ export const common = {
     `${shown} of ${all} are offered. A part of the name narrows the list.`,
   chosenOf: (chosen: number, all: number) => `${chosen} of ${all}`,
   typeToConfirm: (name: string) => `Type ${name} to confirm`,
+  secretKept: 'One is stored. It is kept if this stays empty.',
+  removeSecret: (label: string) => `Remove what is stored: ${label}`,
   fates: {
     released: 'loses it.',
     other_hops: (hops: string) => `goes on by ${hops}.`,
@@ -64,6 +66,7 @@ export const common = {
     blocked: 'is cut off: no other hop is left, and it fails closed.',
     direct: 'leaves directly, in the clear: it fails open.',
     refused: 'prevents the deletion: change it first.',
+    setting: 'keeps it as its egress, and sends nothing until that is changed.',
   },
   usedBy: (count: number) => (count === 1 ? 'Used by 1 object.' : `Used by ${count} objects.`),
   although: (count: number) =>

@@ -1,6 +1,9 @@
 /** Collections of the API, as one object of each is called, and several are. */
 export const kinds = {
   alert_rules: ['alert rule', 'alert rules'],
+  'alerts.email': ['receiver of alerts', 'receivers of alerts'],
+  'alerts.mqtt': ['receiver of alerts', 'receivers of alerts'],
+  'alerts.webhook': ['receiver of alerts', 'receivers of alerts'],
   api_keys: ['API key', 'API keys'],
   bridges: ['bridge', 'bridges'],
   chains: ['chain', 'chains'],
