@@ -130,6 +130,8 @@ pub enum Special {
     Block,
     Unblock,
     Completion,
+    /// Clears a stored secret of a receiver of alerts.
+    ClearSecret,
     /// Builds a support bundle, waits for it, and writes it to a file.
     Bundle,
 }

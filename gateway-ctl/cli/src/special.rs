@@ -24,6 +24,9 @@ pub(crate) fn run(special: Special, arguments: &ArgMatches) -> Result<Answer, Fa
         }
         Special::Block => block(&Client::from_environment()?, &values(arguments, "domain")),
         Special::Unblock => unblock(&Client::from_environment()?, &values(arguments, "domain")),
+        Special::ClearSecret => {
+            clear_secret(&Client::from_environment()?, value(arguments, "secret").unwrap_or_default())
+        }
         Special::Bundle => bundle::run(&Client::from_environment()?, value(arguments, "file")),
         Special::Completion => {
             let shell = value(arguments, "shell").unwrap_or_default();
@@ -225,6 +228,15 @@ fn block(client: &Client, domains: &[&str]) -> Result<Answer, Failure> {
 /// Unblocks domains. A domain that is not on the list is no failure, because the result is the same.
 fn unblock(client: &Client, domains: &[&str]) -> Result<Answer, Failure> {
     client.call(Method::Delete, "/dns/blocklist", Some(&json!({"domains": domains}).to_string()))
+}
+
+/// Clears a secret of a receiver of alerts, such as `webhook.token`. All else stays as it is.
+fn clear_secret(client: &Client, secret: &str) -> Result<Answer, Failure> {
+    let (receiver, field) = secret.split_once('.').unwrap_or((secret, ""));
+    let path = format!("/alerts/{receiver}");
+    let mut settings = client.get(&path)?.data;
+    settings[field] = Value::Null;
+    client.call(Method::Put, &path, Some(&settings.to_string()))
 }
 
 #[cfg(test)]

@@ -74,3 +74,34 @@ fn token_goes_to_its_receiver_and_is_never_shown() {
     let (_, body) = testbed.send("PUT", "/alerts/webhook", Some(&elsewhere));
     assert_eq!(body["data"]["has_token"], false, "{body}");
 }
+
+/// An omitted secret stays, null clears it: of the webhook by what the receiver gets, of the others by what is shown.
+#[test]
+fn null_clears_a_stored_secret_and_leaves_the_other() {
+    const SECRETS: [&str; 2] = ["secret", "token"];
+    let receiver = WebhookReceiver::on_loopback().expect("a receiver");
+    let testbed = Testbed::new();
+    let url = receiver.url("/");
+    let got = || -> [bool; 2] {
+        assert_eq!(testbed.test_webhook()["delivered"], true);
+        let request = receiver.requests().pop().expect("a request");
+        ["webhook-signature", "authorization"].map(|header| request.header(header).is_some())
+    };
+    let shown = || SECRETS.map(|name| testbed.get("/alerts/webhook")[format!("has_{name}")] == true);
+    for (cleared, left) in [("token", [true, false]), ("secret", [false, true])] {
+        testbed.configure(&url, json!({"secret": "correct horse battery", "token": "tk_1"}));
+        testbed.configure(&url, json!({}));
+        assert_eq!((got(), shown()), ([true; 2], [true; 2]));
+        testbed.configure(&url, json!({ cleared: null }));
+        assert_eq!((got(), shown()), (left, left), "{cleared}");
+    }
+    let mail = json!({"host": "smtp.example", "username": "anna"});
+    let broker = json!({"host": "broker.example", "username": "anna"});
+    for (path, mut settings) in [("/alerts/email", mail), ("/alerts/mqtt", broker)] {
+        for (password, is_kept) in [(json!("hunter2"), true), (json!(null), false)] {
+            settings["password"] = password;
+            let (status, body) = testbed.send("PUT", path, Some(&settings));
+            assert_eq!((status, &body["data"]["has_password"]), (200, &json!(is_kept)), "{path} {body}");
+        }
+    }
+}

@@ -9,8 +9,8 @@ type Form = {
   mtu: number | null
   typed: string
   upstreams: string[]
-  password: string | null
   soa: { refresh: number; mname: string | null }
+  token: string | null
 }
 
 const FORM: Form = {
@@ -19,8 +19,8 @@ const FORM: Form = {
   mtu: 1400,
   typed: '5',
   upstreams: ['9.9.9.9'],
-  password: '',
   soa: { refresh: 60, mname: 'ns' },
+  token: '',
 }
 
 function Fields() {
@@ -42,7 +42,7 @@ function Fields() {
           { field: 'mtu', kind: 'number', nullable: true, label: 'MTU' },
           { field: 'typed', kind: 'number', label: 'Typed' },
           { field: 'upstreams', kind: 'lines', label: 'Upstreams' },
-          { field: 'password', kind: 'secret', label: 'Password', hint: 'Kept', clear: 'Remove it' },
+          { field: 'token', kind: 'secret', stored: true, label: 'Token' },
           false,
         ]}
       />
@@ -93,17 +93,15 @@ it('says what is wrong beside the field', () => {
   expect(screen.getByText('too high').id).toBe(field.getAttribute('aria-describedby'))
 })
 
-it('makes a stored secret null on request, and an empty one again', () => {
+it('removes a stored secret by null, and keeps it while the field is empty', () => {
   render(<Fields />)
-  const field = screen.getByLabelText<HTMLInputElement>('Password')
-  type('Password', 'typed')
-  fireEvent.click(screen.getByLabelText('Remove it'))
-  expect(value().password).toBeNull()
-  expect(field.disabled).toBe(true)
-  expect(field.value).toBe('')
-  expect(screen.queryByText('Kept')).toBeNull()
-  fireEvent.click(screen.getByLabelText('Remove it'))
-  expect(value().password).toBe('')
-  expect(field.disabled).toBe(false)
-  screen.getByText('Kept')
+  expect(value().token).toBe('')
+  type('Token', 'tk_1')
+  expect(value().token).toBe('tk_1')
+  const remove = screen.getByRole('checkbox')
+  fireEvent.click(remove)
+  expect(value().token).toBeNull()
+  expect((screen.getByLabelText('Token') as HTMLInputElement).disabled).toBe(true)
+  fireEvent.click(remove)
+  expect(value().token).toBe('')
 })

@@ -2,6 +2,7 @@
 
 import type { ComponentPropsWithoutRef, ReactNode } from 'react'
 import type { ApiError } from '@/api/client'
+import { useText } from '@/text'
 import { useLines } from './draft-lines'
 import type { Draft, Fields } from './draft'
 import { Check, Select, TextArea, TextField } from './fields'
@@ -39,11 +40,11 @@ export interface FieldSpec<T> {
   disabled?: boolean
   /** Draws the field in another way. */
   render?: (field: RenderedField) => ReactNode
+  /** A secret is stored: it is kept if the field stays empty, and a check box removes it, which makes it null. */
+  stored?: boolean
   /** The options of a choice are still being read. */
   loading?: boolean
   rows?: number
-  /** Label of the check that removes a stored secret, by null. Without it there is no check. */
-  clear?: string
   /** A hint that depends on the data; it replaces that of the catalogue. */
   hint?: ReactNode
   /** More attributes of a field of text. */
@@ -124,17 +125,37 @@ function OneField<T extends Fields>({ draft, spec, texts, error }: OneFieldProps
         {problem ? <p className="formrow__error">{problem}</p> : null}
       </>
     )
-  const isCleared = spec.clear !== undefined && value === null
-  const common = { label, hint: isCleared ? undefined : hint, error: problem }
+  if (spec.kind === 'secret' && spec.stored)
+    return <StoredSecret spec={spec} field={{ label, hint, error: problem }} value={value} onChange={set} />
+  const common = { label, hint, error: problem }
   if (spec.kind === 'lines') return <Lines {...common} rows={spec.rows} value={value} onChange={set} />
   const typed = (next: string) => set(valueOf(next, value, spec))
-  const field = { ...common, value: String(value ?? ''), onChange: typed }
-  if (spec.clear === undefined) return <TypedField spec={spec} field={field} />
+  return <TypedField spec={spec} field={{ ...common, value: String(value ?? ''), onChange: typed }} />
+}
+
+interface StoredSecretProps<T extends Fields> {
+  spec: FieldSpec<T>
+  field: Pick<RenderedField, 'label' | 'hint' | 'error'>
+  value: unknown
+  onChange: (value: string | null) => void
+}
+
+function StoredSecret<T extends Fields>({ spec, field, value, onChange }: StoredSecretProps<T>) {
+  const words = useText().common
+  const isRemoved = value === null
   return (
-    <div>
-      <TypedField spec={{ ...spec, disabled: isCleared || spec.disabled }} field={field} />
-      <Check label={spec.clear} checked={isCleared} onChange={(clears) => set(clears ? null : '')} />
-    </div>
+    <>
+      <TypedField
+        spec={{ ...spec, disabled: isRemoved || spec.disabled }}
+        field={{ ...field, hint: words.secretKept, value: String(value ?? ''), onChange }}
+      />
+      <Check
+        label={words.removeSecret(field.label)}
+        checked={isRemoved}
+        disabled={spec.disabled}
+        onChange={(removes) => onChange(removes ? null : '')}
+      />
+    </>
   )
 }
 

@@ -1,6 +1,6 @@
 //! Commands for logs, backups, captures, secrets and the assistant.
 
-use super::build::{column, command, delete, get, list, operand, post};
+use super::build::{column, command, delete, get, list, operand, post, put};
 use crate::grammar::{Arity, Column, Command, Flag, Group, Kind, ParameterKind, Prints, Special, Work};
 
 /// Shells with completions.
@@ -33,6 +33,9 @@ const ANOMALIES: &[Column] = &[
     column("AT", "last_seen"),
     column("SUBJECT", "device_id"),
 ];
+
+/// Stored secrets of receivers of alerts.
+const RECEIVER_SECRETS: &[&str] = &["webhook.secret", "webhook.token", "email.password", "mqtt.password"];
 
 const SNAPSHOTS: &[Column] = &[
     column("NAME", "name"),
@@ -148,6 +151,20 @@ fn alerts(about: &'static str) -> Vec<Command> {
         command("unmute", post("/alerts/{id}/unmute"), "Lift the mute of an alert")
             .operands([id])
             .examples(["alerts unmute 7", "alerts unmute 7 | jq -r .status"]),
+        command("clear-secret", put("/alerts/webhook"), "Clear a stored secret of a receiver of alerts")
+            .also_calls(&[
+                get("/alerts/webhook"),
+                get("/alerts/email"),
+                put("/alerts/email"),
+                get("/alerts/mqtt"),
+                put("/alerts/mqtt"),
+            ])
+            .operands([operand("secret", ParameterKind::Word(RECEIVER_SECRETS), Arity::One)])
+            .work(Work::Special(Special::ClearSecret))
+            .examples([
+                "alerts clear-secret webhook.token",
+                "alerts clear-secret webhook.secret | jq .has_secret",
+            ]),
     ]
 }
 

@@ -27,7 +27,6 @@ export default function AlertReceivers() {
 function Webhook() {
   const text = useText()
   const words = text.alerts.receivers
-  const stored = useStoredSecret()
   return (
     <Receiver
       resource={webhook}
@@ -41,8 +40,8 @@ function Webhook() {
         { field: 'url', input: { type: 'url' }, wide: true },
         { field: 'format', kind: 'choice', options: FORMATS.map((each) => [each, each]) },
         { field: 'min_severity', kind: 'choice', options: Object.entries(text.alerts.severities) },
-        { field: 'secret', kind: 'secret', ...(has_secret && stored('secret')) },
-        { field: 'token', kind: 'secret', ...(has_token && stored('token')) },
+        { field: 'secret', kind: 'secret', stored: has_secret },
+        { field: 'token', kind: 'secret', stored: has_token },
         { field: 'timeout_sec', kind: 'number', min: 1, max: 60 },
         { field: 'retries', kind: 'number', min: 0, max: 20 },
         { field: 'allow_private', kind: 'check' },
@@ -56,7 +55,6 @@ function Webhook() {
 function Mail() {
   const text = useText()
   const words = text.alerts.receivers
-  const stored = useStoredSecret()
   return (
     <Receiver
       resource={mail}
@@ -76,7 +74,7 @@ function Mail() {
         },
         { field: 'min_severity', kind: 'choice', options: Object.entries(text.alerts.severities) },
         { field: 'username' },
-        { field: 'password', kind: 'secret', ...(has_password && stored('password')) },
+        { field: 'password', kind: 'secret', stored: has_password },
         { field: 'from', input: { type: 'email' } },
         { field: 'to', kind: 'lines' },
         { field: 'timeout_sec', kind: 'number', min: 1, max: 120 },
@@ -90,7 +88,6 @@ function Mail() {
 
 function Broker() {
   const words = useText().alerts.receivers
-  const stored = useStoredSecret()
   return (
     <Receiver
       resource={broker}
@@ -104,7 +101,7 @@ function Broker() {
         { field: 'host' },
         { field: 'port', kind: 'number', min: 1, max: 65_535 },
         { field: 'username' },
-        { field: 'password', kind: 'secret', ...(has_password && stored('password')) },
+        { field: 'password', kind: 'secret', stored: has_password },
         { field: 'topic_prefix' },
         { field: 'discovery_prefix' },
         { field: 'tls', kind: 'check' },
@@ -113,12 +110,6 @@ function Broker() {
       ]}
     />
   )
-}
-
-/** Returns what is said of a secret that is stored, and the choice to remove it. */
-function useStoredSecret() {
-  const words = useText().alerts.receivers
-  return (name: keyof typeof words.clear) => ({ hint: words.kept, clear: words.clear[name] })
 }
 
 /** Which receivers are on. */

@@ -59,12 +59,6 @@ export const alerts: Text['alerts'] = {
     mailHint: 'Eine Mail an alle Empfänger, nur über eine verschlüsselte Verbindung.',
     mqtt: 'MQTT',
     mqttHint: 'Zustände von Tunneln, Uplinks und Alarmen, die Home Assistant findet.',
-    kept: 'Ist gespeichert. Bleibt erhalten, wenn dies leer bleibt.',
-    clear: {
-      secret: 'Das gespeicherte Geheimnis entfernen',
-      token: 'Das gespeicherte Token entfernen',
-      password: 'Das gespeicherte Passwort entfernen',
-    },
     testHint: 'Die Probe gilt dem, was gespeichert ist.',
     securities: { starttls: 'STARTTLS, üblich an Port 587', tls: 'TLS von Beginn an, üblich an Port 465' },
     webhookFields: {

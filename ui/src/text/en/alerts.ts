@@ -73,12 +73,6 @@ export const alerts = {
     mailHint: 'One mail to all recipients, over an encrypted connection only.',
     mqtt: 'MQTT',
     mqttHint: 'States of tunnels, uplinks and alerts, which Home Assistant discovers.',
-    kept: 'One is stored. It is kept if this stays empty.',
-    clear: {
-      secret: 'Remove the stored secret',
-      token: 'Remove the stored token',
-      password: 'Remove the stored password',
-    },
     testHint: 'The test goes by what is saved.',
     securities: { starttls: 'STARTTLS, usual at port 587', tls: 'TLS from the start, usual at port 465' },
     webhookFields: {
