@@ -60,7 +60,7 @@ pub(super) async fn show(cx: Cx, request: Req<()>) -> Result<Vec<UplinkHealth>, 
 }
 
 fn health_of(wan: &Wan, report: UplinkReport, facts: &Facts) -> UplinkHealth {
-    let UplinkReport { state, since, loss_pct, latency_ms, jitter_ms, targets, checked_at } = report;
+    let UplinkReport { name: _, state, since, loss_pct, latency_ms, jitter_ms, targets, checked_at } = report;
     let is_checked = checked_at.is_some();
     let any_answer = is_checked.then(|| targets.iter().any(|target| target.ok));
     let by = |method: ProbeMethod| any_answer.filter(|_| wan.probe.method == method);

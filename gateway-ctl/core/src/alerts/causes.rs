@@ -91,6 +91,10 @@ impl Dependencies {
     /// Returns what may cause an alert.
     pub fn causes(&self, key: &AlertKey) -> Causes {
         let mut causes = Causes::default();
+        if key.kind == AlertKind::WanFailover {
+            // Loss that moves traffic to another uplink explains no failure of what is above.
+            causes.keys.push(AlertKey::new(AlertKind::WanDegraded, key.subject.clone()));
+        }
         let mut next: VecDeque<Node> = self.below(key).into();
         let mut visited: BTreeSet<Node> = BTreeSet::new();
         while let Some(node) = next.pop_front() {
@@ -119,7 +123,7 @@ impl Dependencies {
             // They are consequences of the tunnel itself, too.
             HandshakeStale | TunnelFlapping => id().map(|id| vec![Node::Tunnel(id)]).unwrap_or_default(),
             PolicyBlocked | PolicyFallback => id().map(|id| direct(Node::Policy(id))).unwrap_or_default(),
-            WanFailover => vec![Node::Uplink(key.subject.clone())],
+            WanFailover | WanFlapping => vec![Node::Uplink(key.subject.clone())],
             DnsUpstreamDown => direct(Node::Upstream(key.subject.clone())),
             BlocklistUpdateFailed => self.default.clone(),
             _ => Vec::new(),

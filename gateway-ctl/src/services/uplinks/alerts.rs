@@ -27,15 +27,18 @@ pub(super) fn report(alerts: &ActiveAlerts, states: &UplinkStates) {
     for pin in &states.pins {
         let message =
             format!("the uplink {} flaps, and is in standby until {:.0}", pin.uplink, pin.pinned_until);
-        alerts.raise(AlertKind::WanFlapping, &pin.uplink, message);
+        alerts.raise(AlertKind::WanFlapping, states.interface_of(&pin.uplink), message);
     }
-    alerts.keep(AlertKind::WanFlapping, |uplink| states.pins.iter().any(|pin| pin.uplink == uplink));
+    let is_pinned =
+        |interface: &str| states.pins.iter().any(|pin| states.interface_of(&pin.uplink) == interface);
+    alerts.keep(AlertKind::WanFlapping, is_pinned);
     // A failover is over when traffic is back at the uplink that comes first.
     let newest = states.decisions.iter().find(|decision| decision.applied);
     match newest.and_then(|decision| Some((decision, decision.from.as_ref()?))) {
         Some((decision, from)) if states.is_on_standby => {
+            let from = states.interface_of(from);
             alerts.raise(AlertKind::WanFailover, from, decision.reason.clone());
-            alerts.keep(AlertKind::WanFailover, |uplink| uplink == from);
+            alerts.keep(AlertKind::WanFailover, |interface| interface == from);
         }
         // After a start, the decision is not known any more. Without an active uplink, nothing is known.
         _ if states.is_on_standby || states.active.is_none() && !states.uplinks.is_empty() => {}
@@ -51,9 +54,39 @@ fn is_undecided(states: &UplinkStates, interface: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
+
     use super::*;
     use crate::clock::SystemClock;
-    use crate::world::reports::uplinks::UplinkReport;
+    use crate::world::reports::uplinks::{PinnedUplink, UplinkDecision, UplinkReport};
+
+    #[test]
+    fn subjects_are_interfaces() {
+        let alerts = ActiveAlerts::new(SystemClock::shared());
+        let uplink = |name: &str| UplinkReport { name: name.to_owned(), ..UplinkReport::default() };
+        let name = || "fibre".to_owned();
+        let decision = UplinkDecision {
+            time: Timestamp::UNIX_EPOCH,
+            uplink: "cable".to_owned(),
+            from: Some(name()),
+            to: Some("cable".to_owned()),
+            reason: String::new(),
+            applied: true,
+            kernel_agrees_at: None,
+        };
+        let states = UplinkStates {
+            uplinks: [("eth0".to_owned(), uplink("fibre")), ("eth2".to_owned(), uplink("cable"))].into(),
+            active: Some("eth2".to_owned()),
+            is_on_standby: true,
+            decisions: [decision].into(),
+            pins: vec![PinnedUplink { uplink: name(), count: 1, pinned_until: Timestamp::UNIX_EPOCH }],
+            ..UplinkStates::default()
+        };
+        report(&alerts, &states);
+        let listed = alerts.list().into_iter().map(|alert| (alert.kind, alert.subject));
+        let expected = [AlertKind::WanFailover, AlertKind::WanFlapping].map(|kind| (kind, "eth0".to_owned()));
+        assert_eq!(listed.collect::<Vec<_>>(), expected);
+    }
 
     #[test]
     fn undecided_uplink_keeps_its_alert_and_raises_none() {

@@ -119,6 +119,7 @@ impl Line {
             },
         });
         UplinkReport {
+            name: self.name().to_owned(),
             state: self.health.state(),
             since: Some(since),
             loss_pct: self.checked_at.map(|_| quality.loss_pct),

@@ -29,6 +29,12 @@ pub struct UplinkStates {
 }
 
 impl UplinkStates {
+    /// Returns the interface of an uplink by its name; the name itself if there is no such uplink any more.
+    pub fn interface_of<'a>(&'a self, name: &'a str) -> &'a str {
+        let named = self.uplinks.iter().find(|(_, report)| report.name == name);
+        named.map_or(name, |(interface, _)| interface)
+    }
+
     /// Adds the selection to the facts of the compiler.
     pub fn enrich(&self, facts: &mut Facts) {
         facts.uplinks.clone_from(&self.facts);
@@ -38,6 +44,8 @@ impl UplinkStates {
 /// State and measurements of an uplink.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct UplinkReport {
+    /// Its name, or that of its interface if it has none.
+    pub name: String,
     pub state: UplinkState,
     pub since: Option<Timestamp>,
     pub loss_pct: Option<f64>,

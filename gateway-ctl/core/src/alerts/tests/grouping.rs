@@ -86,3 +86,24 @@ fn tunnel_without_a_cause_is_announced_after_a_second() {
     fixture.end(AlertKind::TunnelDown, &tunnel(0).to_string());
     assert_eq!(fixture.heard(), [(Transition::Raised, true), (Transition::Resolved, true)]);
 }
+
+#[test]
+fn failover_and_flapping_are_consequences_of_what_the_uplink_suffers() {
+    use AlertKind::*;
+    for (cause, consequence, is_one) in [
+        (WanDown, WanFailover, true),
+        (WanDegraded, WanFailover, true),
+        (CaptivePortal, WanFailover, true),
+        (WanDown, WanFlapping, true),
+        (WanDegraded, TunnelDown, false),
+    ] {
+        let mut fixture = fixture(1);
+        let subject = if consequence == TunnelDown { tunnel(0).to_string() } else { WAN.to_owned() };
+        fixture.report(cause, WAN);
+        fixture.report(consequence, &subject);
+        fixture.pass(70);
+        let mut open = fixture.engine.open().map(|record| (record.alert.kind, record.alert.caused_by));
+        let found = open.find(|(kind, _)| *kind == consequence).expect("it is open");
+        assert_eq!(found.1.is_some(), is_one, "{cause} {consequence}");
+    }
+}
