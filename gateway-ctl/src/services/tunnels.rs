@@ -82,17 +82,21 @@ impl Tunnels {
         self.context.worlds.last().reports.tunnels.clone()
     }
 
-    /// Polls the tunnels once a second, and wakes the reconcile loop when one of its inputs changes.
+    /// Polls the tunnels once a second and when an interface or a process has changed, and wakes the reconcile loop when one
+    /// of its inputs changes.
     async fn run(mut self) {
         let handle = self.context.wake.clone();
         let mut ticks = tokio::time::interval(POLL_INTERVAL);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut changes = self.context.store.watch();
         let mut processes = self.context.engines.openvpn.changes();
+        let mut facts = handle.facts();
         loop {
             tokio::select! {
                 _ = ticks.tick() => {}
                 Ok(()) = processes.changed() => {}
+                // An interface that another program deletes is a tunnel that is down.
+                Ok(()) = facts.changed() => {}
                 changed = changes.changed() => if changed.is_err() { return },
                 outcome = self.probes.outcome() => {
                     let now = self.context.store.clock().boot();
