@@ -24,6 +24,8 @@ const PACKETS_PER_SECOND: u32 = 200_000;
 const LOAD_TIME: Duration = Duration::from_millis(200);
 /// Passes all packets of the load, and none of the gateway's own.
 const FILTER: &str = "udp dst port 443";
+/// tcpdump reads packets at this interval at the latest; what it has not read at its end is in no file.
+const TCPDUMP_INTERVAL: Duration = Duration::from_millis(1500);
 const SOON: Duration = Duration::from_secs(10);
 
 /// Program that captures.
@@ -94,6 +96,7 @@ fn kept_by_tcpdump(road: &Road, folder: &Path) -> Result<f64> {
         Ok(())
     })?;
     let passed = load(road)?;
+    std::thread::sleep(TCPDUMP_INTERVAL);
     tcpdump.terminate(SOON)?;
     let said = fs::read_to_string(&messages)?;
     let line = said.lines().find_map(|line| line.strip_suffix(" packets captured"));
