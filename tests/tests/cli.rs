@@ -9,6 +9,7 @@ mod completion;
 mod documentation;
 mod failures;
 mod golden;
+mod receiver_secrets;
 mod sign_in;
 mod streams;
 mod table;

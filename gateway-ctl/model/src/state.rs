@@ -415,12 +415,7 @@ fn collect_references<R: Resource>(
     }
 }
 
-fn collect_setting_references(
-    settings: &Settings,
-    noun: &'static str,
-    target: &str,
-    found: &mut Found,
-) {
+fn collect_setting_references(settings: &Settings, noun: &'static str, target: &str, found: &mut Found) {
     for reference in SETTING_REFERENCES.iter().filter(|reference| reference.target == noun) {
         let named = settings.get(reference.key).and_then(|group| group.get(reference.field)?.as_str());
         if named == Some(target) {

@@ -225,7 +225,6 @@ pub(super) const CASES: &[Case] = &[
     newest("audit", &["audit"]),
     header("alerts", &["alerts"]),
     case("alerts-mute-unknown", &["alerts", "mute", "7", "--seconds", "3600"]),
-    shape("alerts-clear-secret", &["alerts", "clear-secret", "webhook.token"]),
     case("alerts-clear-secret-unknown", &["alerts", "clear-secret", "webhook.url"]),
     case("alerts-unmute-unknown", &["alerts", "unmute", "7"]),
     header("anomalies", &["anomalies"]),

@@ -245,6 +245,32 @@ async fn references_count_users() {
 }
 
 #[tokio::test]
+async fn tunnel_that_receivers_of_alerts_use_is_deleted_by_force_only() {
+    let client = Client::new();
+    let tunnel = client.create("/tunnels", examples::tunnel(1)).await;
+    let item = format!("/tunnels/{}", id(&tunnel));
+    let (name, force) = (&tunnel["name"], format!("{item}?force=true"));
+    for (receiver, address) in [("webhook", "url"), ("email", "host"), ("mqtt", "host")] {
+        let path = format!("/alerts/{receiver}");
+        let at = if address == "url" { "https://alerts.example/hook" } else { "alerts.example" };
+        let settings = json!({ address: at, "egress": name });
+        assert_eq!(client.put(&path, settings).await.status, 200);
+        let details = client.delete(&item).await.error(409, "in_use");
+        let references = &details["references"];
+        let key = format!("alerts.{receiver}");
+        assert_eq!((&references["referenced_by"][&key], &references["total"]), (&json!(1), &json!(1)));
+        let object = &references["objects"][0];
+        assert_eq!((&object["id"], &object["name"]), (&Value::Null, &json!(key)), "{object}");
+        assert_eq!(object["when_deleted"], "unavailable", "{object}");
+        assert_eq!(client.put(&path, json!({ address: at, "egress": "auto" })).await.status, 200);
+    }
+    let settings = json!({"url": "https://alerts.example/hook", "egress": name});
+    client.put("/alerts/webhook", settings).await;
+    assert_eq!(client.delete(&force).await.status, 200);
+    assert_eq!(client.get("/alerts/webhook").await.data()["egress"], *name, "nothing is sent by another");
+}
+
+#[tokio::test]
 async fn a_tunnel_is_brought_down_and_up_and_says_so() {
     let client = Client::new();
     let tunnel = client.create("/tunnels", examples::tunnel(1)).await;
