@@ -1,6 +1,7 @@
 //! The contract of the REST API, checked in process: the set of endpoints, the form of every response, and the audit
 //! entry of every change. Needs neither root nor network.
 
+mod alert_causes;
 mod apply;
 mod audit;
 mod backup;

@@ -1,10 +1,20 @@
 //! Kinds of alerts with their real causes, up to the delivery at a receiver on the internet.
+//!
+//! `contract::alert_causes` lists the kinds, each with the test that causes it.
+
+mod dhcp;
+mod enforcement;
+mod host;
+mod policies;
+mod reset;
+mod uplinks;
 
 use std::fs;
 use std::net::Ipv6Addr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use gateway_tests::alerts::{self, open_alert};
 use gateway_tests::daemon::Api;
 use gateway_tests::dns::{A, Client};
 use gateway_tests::frames::{FrameSender, mac};
@@ -28,39 +38,16 @@ const OFFLINE: Duration = Duration::from_secs(400);
 const SETTLING_TIME: Duration = Duration::from_secs(40);
 const ROUTER: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0x66);
 
-/// Returns the open alert of a kind about a subject.
-fn open_alert(api: &Api, kind: &str, subject: &str) -> anyhow::Result<Value> {
-    let all = api.get("/alerts/active")?;
-    let found = all.as_array().into_iter().flatten().find(|alert| {
-        alert["kind"] == kind && alert["subject"].as_str().is_some_and(|text| text.starts_with(subject))
-    });
-    found.cloned().ok_or_else(|| anyhow::anyhow!("{all}"))
-}
-
 fn wait_for_alert(api: &Api, kind: &str, subject: &str, within: Duration) -> Value {
-    wait_ok(within, kind, || open_alert(api, kind, subject)).expect("the alert")
+    alerts::wait_for_alert(api, kind, subject, within).expect("the alert")
 }
 
 fn wait_for_end(api: &Api, alert: &Value, within: Duration) {
-    wait_ok(within, "the alert to end", || {
-        let open = api.get("/alerts/active")?;
-        let is_open = open.as_array().into_iter().flatten().any(|one| one["id"] == alert["id"]);
-        anyhow::ensure!(!is_open, "{open}");
-        Ok(())
-    })
-    .expect("it ended");
+    alerts::wait_for_end(api, alert, within).expect("it ended");
 }
 
-/// Changes fields of the rule of a kind.
 fn set_rule(api: &Api, kind: &str, change: &Value) {
-    let rules = api.get("/alerts/rules").expect("the rules");
-    let rule = rules.as_array().into_iter().flatten().find(|rule| rule["kind"] == kind);
-    let mut rule = rule.expect("a rule for each kind").clone();
-    for (field, value) in change.as_object().expect("an object") {
-        rule[field] = value.clone();
-    }
-    let path = format!("/alerts/rules/{}", rule["id"].as_str().expect("an id"));
-    api.put(&path, &rule).expect("changed");
+    alerts::set_rule(api, kind, change).expect("changed");
 }
 
 /// Waits until so many alerts of a kind have begun at the receiver. Returns the time that it took.

@@ -8,18 +8,18 @@ use gateway_tests::topology::{OTHER_SERVER_V4, SERVER_V4};
 use serde_json::{Value, json};
 
 /// Port of the probe servers, which the portal redirects.
-const PORT: u16 = 8204;
-const PORTAL: u16 = 8302;
+pub(crate) const PORT: u16 = 8204;
+pub(crate) const PORTAL: u16 = 8302;
 
 /// Answers as a probe server does: 204, and the challenge if the request has one.
-fn no_content(request: &[String]) -> String {
+pub(crate) fn no_content(request: &[String]) -> String {
     let challenge = request.iter().find_map(|line| line.strip_prefix("X-Challenge: "));
     let answered =
         challenge.map_or_else(String::new, |it| format!("X-Challenge-Response: response {it}\r\n"));
     format!("HTTP/1.1 204 No Content\r\n{answered}Connection: close\r\n\r\n")
 }
 
-fn redirection(_: &[String]) -> String {
+pub(crate) fn redirection(_: &[String]) -> String {
     "HTTP/1.1 302 Found\r\nLocation: http://portal.example/login\r\nContent-Length: 0\r\n\r\n".to_owned()
 }
 
@@ -29,7 +29,7 @@ fn false_success(_: &[String]) -> String {
 }
 
 /// Redirects requests that come in by a link to the portal.
-fn redirect(testbed: &Testbed, interface: &str, is_on: bool) {
+pub(crate) fn redirect(testbed: &Testbed, interface: &str, is_on: bool) {
     let rules = if is_on {
         format!(
             "table ip portal {{\n chain in {{\n type nat hook prerouting priority dstnat\n iifname \"{interface}\" \

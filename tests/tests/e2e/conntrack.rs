@@ -3,6 +3,7 @@
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
+use gateway_tests::alerts::{wait_for_alert, wait_for_end};
 use gateway_tests::services::HTTP;
 use gateway_tests::testbed::Testbed;
 use gateway_tests::topology::{server, wan};
@@ -16,6 +17,8 @@ use crate::e2e::{SOON, assert_direct};
 const LIMIT: usize = 1024;
 const CONNECTIONS: usize = 1500;
 const PORT: u16 = 7020;
+/// Time without a cut after which the alert ends, with some reserve.
+const CALM: Duration = Duration::from_secs(120);
 const CONNECT: Duration = Duration::from_secs(5);
 
 #[test]
@@ -45,6 +48,9 @@ fn host_that_fills_the_connection_table_loses_its_own_connections_and_no_others(
         Ok(())
     })
     .expect("cut");
+    let alert = wait_for_alert(testbed.api(), "conntrack_full", "conntrack", SOON).expect("an alert");
+    let message = alert["message"].as_str().expect("a message");
+    assert!(message.contains(&network.laptop.v4.to_string()), "the largest holder: {message}");
     // The quiet host has its connection still, and gets new ones.
     let entry = format!("sport={}", kept.local_addr().expect("an address").port());
     assert!(table(&testbed).contains(&entry), "{entry}");
@@ -54,6 +60,7 @@ fn host_that_fills_the_connection_table_loses_its_own_connections_and_no_others(
     }
     drop((held, kept));
     drop(accepting.join());
+    wait_for_end(testbed.api(), &alert, CALM).expect("it ended");
 }
 
 /// Opens a connection of the quiet host to the HTTP server.

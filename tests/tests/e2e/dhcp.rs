@@ -5,17 +5,21 @@ mod crashes;
 mod flood;
 mod servers;
 
+use std::fs;
+
 use anyhow::{Context, ensure};
 use gateway_tests::daemon::Api;
+use gateway_tests::process::Process;
 use gateway_tests::testbed::Testbed;
 use gateway_tests::topology::Host;
 use gateway_tests::wait::wait_ok;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::e2e::SOON;
 
 /// Returns the settings of a server for the LAN with these last octets.
-fn settings(first: u8, last: u8) -> Value {
+pub(crate) fn settings(first: u8, last: u8) -> Value {
     json!({
         "enabled": true, "interface": "eth1", "lease_sec": 600,
         "range_start": format!("192.168.10.{first}"), "range_end": format!("192.168.10.{last}"),
@@ -23,8 +27,31 @@ fn settings(first: u8, last: u8) -> Value {
     })
 }
 
+/// Starts another server on a host. It ends with the process, before its files.
+pub(crate) fn other_server(host: &Host) -> anyhow::Result<(Process, TempDir)> {
+    let folder = tempfile::tempdir()?;
+    let (conf, file) = (folder.path().join("udhcpd.conf"), folder.path().join("leases"));
+    fs::write(&file, "")?;
+    let text = format!(
+        "start 192.168.10.220\nend 192.168.10.230\ninterface eth0\nlease_file {}\npidfile {}\noption router {}\n",
+        file.display(),
+        folder.path().join("pid").display(),
+        host.v4
+    );
+    fs::write(&conf, text)?;
+    let mut command = host.namespace.command("busybox");
+    command.args(["udhcpd", "-f"]).arg(&conf);
+    let server = host.namespace.spawn(command)?;
+    wait_ok(SOON, "the other server to listen", || {
+        let sockets = host.namespace.run("ss", &["-lun"])?;
+        ensure!(sockets.contains(":67 "), "{sockets}");
+        Ok(())
+    })?;
+    Ok((server, folder))
+}
+
 /// Enables the server. Returns the warnings.
-fn enable(testbed: &Testbed, settings: &Value) -> Vec<Value> {
+pub(crate) fn enable(testbed: &Testbed, settings: &Value) -> Vec<Value> {
     let reply = testbed.api().send("PUT", "/dhcp", Some(settings)).expect("an answer");
     assert_eq!(reply.status, 200, "{}", reply.body);
     wait_ok(SOON, "the server to serve", || {

@@ -1,5 +1,6 @@
 //! Federation of two gateways: the main one, and a branch that is a host of its LAN and has a LAN of its own.
 
+use gateway_tests::alerts::{set_rule, wait_for_alert, wait_for_end};
 use gateway_tests::daemon::{Api, Daemon};
 use gateway_tests::netns::Prefix;
 use gateway_tests::testbed::{Testbed, create, policy};
@@ -289,4 +290,41 @@ fn both_gateways_are_killed_and_nothing_is_lost() {
     .unwrap_or_else(|error| panic!("{error:#}\n{}", gateways.branch.last_words()));
     let arrived = gateways.branch.api().get(&format!("/routing/policies/{policy}")).expect("the policy");
     assert_eq!(arrived["origin_node"], node(gateways.branch.api())["id"]);
+}
+
+/// Causes both kinds of alerts of federation at the branch: a node that is not reached, and objects that are not taken.
+#[test]
+fn node_that_is_dead_and_objects_that_conflict_are_alerts_until_they_are_taken() {
+    let mut gateways = Gateways::synced();
+    let main = node(gateways.branch.api())["id"].as_str().expect("an id").to_owned();
+    let pull = |gateways: &Gateways| {
+        gateways
+            .branch
+            .api()
+            .send("POST", "/federation/sync", Some(&json!({"peer": MAIN})))
+            .expect("an answer")
+    };
+    // Other than by the rule of the installation, the first seconds without an answer count.
+    set_rule(gateways.branch.api(), "node_unreachable", &json!({"threshold": 0})).expect("changed");
+    gateways.main.daemon.kill9().expect("killed");
+    assert_eq!(pull(&gateways).status, 502);
+    let dead = wait_for_alert(gateways.branch.api(), "node_unreachable", &main, SOON).expect("an alert");
+    assert_eq!((&dead["resource_type"], &dead["caused_by"]), (&json!("gateway_node"), &Value::Null));
+    assert!(dead["title"].as_str().is_some_and(|title| title.ends_with("main")), "{dead}");
+    gateways.main.daemon.start().expect("started again");
+    gateways.sync().expect("a pull");
+    wait_for_end(gateways.branch.api(), &dead, SOON).expect("it ended");
+
+    let branch = gateways.branch.api();
+    let own = json!({"name": "own", "mac": gateways.main.network.laptop.mac});
+    let own = create(branch, "/devices", &own).expect("a device");
+    device_with_policy(&gateways.main);
+    for _ in 0..3 {
+        assert_eq!(pull(&gateways).status, 502);
+    }
+    let failed = wait_for_alert(branch, "sync_failed", &main, SOON).expect("three failures in a row");
+    assert_eq!(failed["resource_id"], json!(main), "{failed}");
+    branch.delete(&format!("/devices/{own}")).expect("deleted");
+    gateways.sync().expect("a pull");
+    wait_for_end(branch, &failed, SOON).expect("it ended");
 }

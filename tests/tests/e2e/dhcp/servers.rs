@@ -1,6 +1,5 @@
 //! Other DHCP servers, and hosts that use addresses without a lease.
 
-use std::fs;
 use std::time::Duration;
 
 use anyhow::ensure;
@@ -9,31 +8,14 @@ use gateway_tests::testbed::Testbed;
 use gateway_tests::wait::wait_ok;
 use serde_json::json;
 
-use super::{enable, forget_address, health, leases, settings};
+use super::{enable, forget_address, health, leases, other_server, settings};
 use crate::e2e::SOON;
 
 #[test]
 fn other_server_is_found_before_the_own_is_enabled_and_reported_afterwards() {
     let testbed = Testbed::start().expect("scene");
     let tv = &testbed.network.tv;
-    let folder = tempfile::tempdir().expect("a folder");
-    let (conf, file) = (folder.path().join("udhcpd.conf"), folder.path().join("leases"));
-    fs::write(&file, "").expect("a file");
-    let text = format!(
-        "start 192.168.10.220\nend 192.168.10.230\ninterface eth0\nlease_file {}\npidfile {}\noption router 192.168.10.20\n",
-        file.display(),
-        folder.path().join("pid").display()
-    );
-    fs::write(&conf, text).expect("a file");
-    let mut command = tv.namespace.command("busybox");
-    command.args(["udhcpd", "-f"]).arg(&conf);
-    let other = tv.namespace.spawn(command).expect("a server");
-    wait_ok(SOON, "the other server to listen", || {
-        let sockets = tv.namespace.run("ss", &["-lun"])?;
-        ensure!(sockets.contains(":67 "), "{sockets}");
-        Ok(())
-    })
-    .expect("a server");
+    let other = other_server(tv).expect("a server");
     let warnings = enable(&testbed, &settings(100, 109));
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     let message = warnings[0]["message"].as_str().expect("a message");
