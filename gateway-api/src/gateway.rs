@@ -20,6 +20,7 @@ use gateway_ctl::services::dns::DnsService;
 use gateway_ctl::services::extfilter;
 use gateway_ctl::services::federation::Federation;
 use gateway_ctl::services::flow_export::FlowExports;
+use gateway_ctl::services::mesh::Mesh;
 use gateway_ctl::services::mqtt_states::MqttStates;
 use gateway_ctl::services::storage;
 use gateway_ctl::store::{self, Store};
@@ -32,7 +33,7 @@ use tokio::sync::Notify;
 
 use crate::checks::{self, CheckResult, Checks};
 use crate::error::ApiError;
-use crate::tls::Tls;
+use crate::tls::{self, Tls};
 
 /// A running gateway, or one that blocks traffic because its store cannot be used.
 // A process has only one.
@@ -71,6 +72,8 @@ pub struct Open {
     pub flow_exports: Arc<FlowExports>,
     /// Synchronisation with other gateways.
     pub federation: Arc<Federation>,
+    /// Mesh that this gateway coordinates.
+    pub mesh: Arc<Mesh>,
     /// Conditions that services report.
     pub active_alerts: ActiveAlerts,
     /// Alerts that the rules make of them.
@@ -123,6 +126,7 @@ impl Open {
             factory,
             names(),
         );
+        let mesh = Mesh::new(store.clone(), worlds.clone(), tls::mesh_server(&tls, &worlds));
         let extfilter = extfilter::Service::new(store.clone(), worlds.clone(), factory, names());
         services.start_all([backup.health(), storage::report(&store)]);
         Ok(Open {
@@ -135,6 +139,7 @@ impl Open {
             mqtt_states,
             flow_exports,
             federation,
+            mesh,
             bridge_tests: Arc::default(),
             extfilter,
             active_alerts,

@@ -38,6 +38,7 @@ pub(crate) fn list(api: &Arc<Api>, tls: Arc<Tls>, hangup: Signal) -> Vec<Service
         mqtt_states,
         flow_exports,
         federation,
+        mesh,
         handles,
         ..
     } = open;
@@ -53,6 +54,7 @@ pub(crate) fn list(api: &Arc<Api>, tls: Arc<Tls>, hangup: Signal) -> Vec<Service
         mqtt_states.service(),
         flow_exports.service(metrics_page(api)),
         federation.service(),
+        mesh.service(),
         Service::new("external_filter", extfilter, |filter| filter.follow())
             .releases(move || async move { filter.release().await }),
         Service::new(

@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use gateway_core::facts::Facts;
 use gateway_ctl::clock::SystemClock;
+use gateway_ctl::services::mesh::TlsServer;
 use gateway_ctl::store::Store;
 use gateway_ctl::tls::{CertificateNames, CertificateStatus, Certificates, Factory, Origin, PqMode, Server};
+use gateway_ctl::world::Worlds;
 use gateway_model::settings::bootstrap::Bootstrap;
 use parking_lot::Mutex;
 use tokio::signal::unix::Signal;
@@ -52,10 +54,35 @@ impl Tls {
         Arc::new(self.factory.server(certificates.clone(), gateway_dns::serve::tls::PROTOCOLS))
     }
 
+    /// Returns a TLS server for the clients of the mesh, with the certificate that other listeners have, else the one of
+    /// this configuration.
+    async fn serve_mesh(&self, config: &Bootstrap, facts: &Facts) -> Result<Arc<Server>, JoinError> {
+        let certificates = match self.certificates.get() {
+            Some(certificates) => certificates.clone(),
+            None => open(config, facts).await?,
+        };
+        let certificates = self.certificates.get_or_init(|| certificates);
+        // Sessions of the mesh are upgrades of HTTP/1.1.
+        Ok(Arc::new(self.factory.server(certificates.clone(), &[b"http/1.1"])))
+    }
+
     /// Returns the status of the certificate, if there is one.
     pub fn certificate(&self) -> Option<CertificateStatus> {
         self.certificates.get().map(|certificates| certificates.status())
     }
+}
+
+/// Returns the function that opens the TLS server of the mesh.
+pub fn mesh_server(tls: &Arc<Tls>, worlds: &Arc<Worlds>) -> TlsServer {
+    let (tls, worlds) = (tls.clone(), worlds.clone());
+    Arc::new(move || {
+        let (tls, worlds) = (tls.clone(), worlds.clone());
+        Box::pin(async move {
+            let (config, facts) = (worlds.in_force().config, worlds.last().facts.clone());
+            let server = tls.serve_mesh(&config, &facts).await;
+            server.map_err(|error| format!("cannot prepare the TLS certificate: {error}"))
+        })
+    })
 }
 
 /// Applies the stored mode at each revision. The API, an import or a rollback may have changed it.
@@ -79,16 +106,19 @@ pub fn origin(config: &Bootstrap) -> Origin {
     }
 }
 
-/// Returns the names and addresses of the API and the resolver.
+/// Returns the names and addresses of the API, the resolver and the coordinator of the mesh.
 pub fn names(config: &Bootstrap, facts: &Facts) -> CertificateNames {
+    let mesh = Some(&config.mesh.coordinator).filter(|mesh| mesh.enabled);
     let listen_addrs = [&config.listen.api_addr].into_iter().chain(&config.dns.tls_listen_addrs);
+    let listen_addrs = listen_addrs.chain(mesh.map(|mesh| &mesh.listen_addr));
     let listen_addrs: Vec<IpAddr> = listen_addrs.map(SocketAddr::ip).collect();
     let listens =
         |address: &IpAddr| listen_addrs.iter().any(|place| place.is_unspecified() || place == address);
     let lan = config.lans().iter().filter_map(|name| facts.addresses.get(name.as_str())).flatten();
     let reached = lan.map(|network| network.addr()).filter(listens);
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    CertificateNames::new(&host, reached.chain(listen_addrs.iter().copied()))
+    let names = CertificateNames::new(&host, reached.chain(listen_addrs.iter().copied()));
+    mesh.map_or(names.clone(), |mesh| names.with_host(&mesh.host))
 }
 
 /// Reads or creates the certificate of this configuration.
@@ -144,5 +174,18 @@ mod tests {
         let names = names(&config, &facts).addresses;
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
         assert_eq!(names, ["127.0.0.1", "192.168.7.1", "::1"], "the resolver's too");
+    }
+
+    #[test]
+    fn the_certificate_is_for_the_host_of_the_mesh_while_it_is_on() {
+        let mut config = Bootstrap::default();
+        config.mesh.coordinator.host = "gw.example.net".to_owned();
+        let hosts = |config: &Bootstrap| names(config, &Facts::default()).more_hosts;
+        assert!(hosts(&config).is_empty());
+        config.mesh.coordinator.enabled = true;
+        assert!(hosts(&config).contains("gw.example.net"));
+        config.mesh.coordinator.host = "192.0.2.7".to_owned();
+        let names = names(&config, &Facts::default());
+        assert!(names.more_hosts.is_empty() && names.addresses.contains(&IpAddr::from([192, 0, 2, 7])));
     }
 }

@@ -10,11 +10,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gateway_core::indexes::LegId;
-use gateway_core::network::{InterfaceSettings, LanIpv6Settings, Network, UplinkNumbers, UplinkSettings};
+use gateway_core::network::{
+    InterfaceSettings, LanIpv6Settings, MeshPorts, Network, UplinkNumbers, UplinkSettings,
+};
 use gateway_core::plan::VirtualLink;
 use gateway_core::wan_access::WanAccess;
 use gateway_core::xdp::XdpModes;
-use gateway_model::settings::bootstrap::{Dataplane, FastPathMode, LanIpv6, XdpInterface};
+use gateway_model::settings::bootstrap::{Dataplane, FastPathMode, LanIpv6, MeshCoordinator, XdpInterface};
 use gateway_model::settings::group::Group as _;
 use gateway_model::settings::groups::{InterfaceConfig, InterfaceMethod, InterfacesConfig};
 use gateway_model::settings::uplink::Wan;
@@ -165,6 +167,7 @@ pub fn network(config: &Bootstrap, numbers: &mut UplinkNumbers) -> Network {
         dns_port: config.dns.listen_addr.port(),
         admin_port: admin_port(config),
         wan_access: wan_access(config),
+        mesh_ports: mesh_ports(config),
         resolvers: config.dns.upstream_servers.clone(),
         ipv6: lan_ipv6(config),
         unknown_hosts: config.network.unknown_hosts,
@@ -222,6 +225,14 @@ fn wan_access(config: &Bootstrap) -> Option<WanAccess> {
         uplinks.iter().filter(is_named).map(|wan| wan.interface.to_string()).collect();
     let clients = access.cidrs.iter().map(|cidr| cidr.net().trunc()).collect();
     (!interfaces.is_empty()).then_some(WanAccess { port, interfaces, clients })
+}
+
+/// Returns the ports of the coordinator of the mesh that uplinks may reach.
+fn mesh_ports(config: &Bootstrap) -> Option<MeshPorts> {
+    let MeshCoordinator { enabled, listen_addr, wan_access, relay, .. } = &config.mesh.coordinator;
+    let is_open = *enabled && *wan_access && !listen_addr.ip().is_loopback();
+    let udp = relay.enabled.then_some(relay.stun_port);
+    is_open.then_some(MeshPorts { tcp: listen_addr.port(), udp })
 }
 
 /// Returns the stored configurations of interfaces. One that cannot be read counts as not set.
@@ -302,6 +313,21 @@ mod tests {
         assert_eq!(reconcile_interval(&config), Some(Duration::from_secs(7)));
         let restarted = Configuration::new(Bootstrap::default(), state.settings.clone());
         assert_eq!(restarted.with(&state.settings).config.listen.api_addr.port(), 9090);
+    }
+
+    #[test]
+    fn the_coordinator_of_the_mesh_opens_its_ports_by_the_setting() {
+        let (configuration, state) =
+            configuration("mesh: { coordinator: { host: gw.example.net, wan_access: true } }");
+        assert_eq!(configuration.with(&state.settings).network.mesh_ports, None, "it is off");
+        let state = set(&state, "mesh.coordinator.enabled", json!(true));
+        let found = configuration.with(&state.settings).network.mesh_ports;
+        assert_eq!(found, Some(MeshPorts { tcp: 8443, udp: Some(3478) }));
+        let relayless = set(&state, "mesh.coordinator.relay.enabled", json!(false));
+        let found = configuration.with(&relayless.settings).network.mesh_ports;
+        assert_eq!(found, Some(MeshPorts { tcp: 8443, udp: None }));
+        let state = set(&state, "mesh.coordinator.wan_access", json!(false));
+        assert_eq!(configuration.with(&state.settings).network.mesh_ports, None, "for the LAN alone");
     }
 
     #[test]

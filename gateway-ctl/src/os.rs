@@ -25,6 +25,7 @@ pub(crate) mod json_file;
 pub(crate) mod length_limits;
 pub mod link;
 pub mod link_counters;
+pub(crate) mod mesh_sockets;
 pub(crate) mod multicast_groups;
 pub mod nameless_file;
 pub(crate) mod neighbour;

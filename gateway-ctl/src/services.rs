@@ -33,6 +33,7 @@ pub mod hosts;
 pub(crate) mod ipv6_lan;
 pub mod kernel_tables;
 pub(crate) mod link_frames;
+pub mod mesh;
 pub(crate) mod moved_flows;
 pub mod mqtt_states;
 pub(crate) mod neighbour_room;

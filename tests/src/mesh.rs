@@ -1,4 +1,4 @@
-//! A mesh among namespaces without internet: a coordinator, and stock clients.
+//! A mesh among namespaces without internet: a gateway that coordinates it, and stock clients in its LAN.
 //!
 //! ```text
 //!  node-1 10.9.0.11 ─┐
@@ -26,6 +26,7 @@ pub struct MeshNetwork {
     // Field order is drop order.
     pub nodes: Vec<Namespace>,
     pub hub: Namespace,
+    pub(crate) prefix: Prefix,
     _permit: NetworkPermit,
 }
 
@@ -35,12 +36,15 @@ impl MeshNetwork {
         let permit = NetworkPermit::take()?;
         let prefix = Prefix::unique()?;
         let hub = Namespace::create(&prefix, "hub")?;
-        hub.ip(&format!("link add lan type bridge\nlink set lan up\naddress add {HUB}/24 dev lan"))?;
-        let mut network = Self { nodes: Vec::new(), hub, _permit: permit };
+        hub.ip(&format!(
+            "link add eth0 type dummy\nlink set eth0 up\nlink add eth1 type bridge\nlink set eth1 up\n\
+             address add {HUB}/24 dev eth1"
+        ))?;
+        let mut network = Self { nodes: Vec::new(), hub, prefix, _permit: permit };
         for number in 1..=nodes {
-            let node = Namespace::create(&prefix, &format!("node-{number}"))?;
+            let node = Namespace::create(&network.prefix, &format!("node-{number}"))?;
             network.hub.ip(&format!(
-                "link add port{number} type veth peer name eth0 netns {}\nlink set port{number} master lan up",
+                "link add port{number} type veth peer name eth0 netns {}\nlink set port{number} master eth1 up",
                 node.name()
             ))?;
             // Clients without a default route take themselves for offline. It leads to the hub, which forwards nothing.

@@ -14,6 +14,7 @@ mod envelope;
 mod export;
 mod extfilter;
 mod interfaces;
+mod mesh;
 mod monitoring;
 mod objects;
 mod pages;

@@ -31,6 +31,8 @@ const ELSEWHERE: &[(&str, &str)] = &[
 
 /// The server of this suite has no kernel, so it has no captures.
 const NO_KERNEL: &str = "needs interfaces: e2e captures";
+/// No client joins the mesh of this suite.
+const NO_PEER: &str = "needs a node: e2e mesh";
 
 /// Endpoints whose success is impossible here, with the reason. They are tested regardless.
 const REFUSED: &[(&str, &str)] = &[
@@ -46,6 +48,10 @@ const REFUSED: &[(&str, &str)] = &[
     ("POST /auth/setup", "there are accounts already: authz accounts"),
     ("GET /diagnostics/bundle/{id}", "the id of a bundle is not among the examples: contract support_bundle"),
     ("GET /diagnostics/bundle/{id}/archive", "as above"),
+    ("POST /mesh/create-key", "the coordinator is off: contract mesh"),
+    ("GET /mesh/peers/{id}", NO_PEER),
+    ("DELETE /mesh/peers/{id}", NO_PEER),
+    ("POST /mesh/peers/{id}/routes", NO_PEER),
     ("POST /diagnostics/capture", NO_KERNEL),
     ("GET /diagnostics/capture/{id}", NO_KERNEL),
     ("DELETE /diagnostics/capture/{id}", NO_KERNEL),

@@ -70,6 +70,7 @@ const ASSIGNED: &[(Access, &[(Method, &str)])] = &[
             (Delete, "/federation-roles/{id}"),
             (Post, "/mesh/create-key"),
             (Post, "/mesh/register"),
+            (Post, "/mesh/peers/{id}/routes"),
         ],
     ),
     // Secrets, the vault, actions that stop the service, and the destination of texts for the assistant.

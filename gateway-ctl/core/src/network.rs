@@ -53,12 +53,23 @@ pub struct Network {
     pub admin_port: u16,
     /// Access to the API by uplinks. `None`: there is none.
     pub wan_access: Option<WanAccess>,
+    /// Ports of the coordinator of the mesh that uplinks may reach. `None`: there are none.
+    pub mesh_ports: Option<MeshPorts>,
     /// Upstreams of the resolver without a forwarder, unless settings at runtime name others.
     pub resolvers: Vec<IpAddr>,
     /// `None`: the gateway gives the LANs no IPv6 prefixes.
     pub ipv6: Option<LanIpv6Settings>,
     /// Treatment of hosts that are no device.
     pub unknown_hosts: UnknownHosts,
+}
+
+/// Ports of the coordinator of the mesh.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MeshPorts {
+    /// Coordinator and relay.
+    pub tcp: u16,
+    /// STUN; `None` without a relay.
+    pub udp: Option<u16>,
 }
 
 /// Sources of the LANs' IPv6 prefixes.

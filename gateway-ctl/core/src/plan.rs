@@ -323,8 +323,11 @@ pub struct NftRuleset {
     pub tunnels: Vec<String>,
     /// Ways out whose IPv4, and IPv6 from unique local addresses, is masqueraded.
     pub uplinks: Vec<String>,
-    /// UDP ports that the outside may reach on this host by an uplink: those our WireGuard devices listen on.
+    /// UDP ports that the outside may reach on this host by an uplink: those our WireGuard devices listen on, and STUN.
     pub open_udp: Vec<u16>,
+    /// TCP ports that the outside may reach on this host by an uplink: that of the coordinator of the mesh.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub open_tcp: Vec<u16>,
     /// Traffic for proxies is handed to the relay.
     pub proxied: bool,
     /// Port of the resolver for redirected queries; 0 without one.
@@ -357,6 +360,7 @@ impl NftRuleset {
             tunnels: both(&self.tunnels, &want.tunnels),
             uplinks: both(&self.uplinks, &want.uplinks),
             open_udp: both(&self.open_udp, &want.open_udp),
+            open_tcp: want.open_tcp.clone(),
             proxied: self.proxied || want.proxied,
             dns_port: want.dns_port,
             redirects_own_dns: want.redirects_own_dns,

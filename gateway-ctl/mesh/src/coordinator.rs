@@ -15,7 +15,7 @@ use thiserror::Error;
 use tokio::sync::watch;
 
 use crate::attempts::Attempts;
-use crate::auth_key::AuthKeyTerms;
+use crate::auth_key::{AuthKey, AuthKeyTerms};
 use crate::derp::Switch;
 use crate::keys::{KeyPair, MachineKey, NodeKey};
 use crate::netmap::{MeshProfile, USER};
@@ -55,8 +55,8 @@ pub struct LedgerError(pub String);
 pub struct Settings {
     /// Identity of the coordinator.
     pub identity: KeyPair,
-    /// Identity of its relay.
-    pub relay: KeyPair,
+    /// Identity of its relay; none if it has no relay.
+    pub relay: Option<KeyPair>,
     pub profile: MeshProfile,
     pub lifetimes: Lifetimes,
     /// True if the relay serves nodes of the mesh only.
@@ -82,6 +82,8 @@ struct Live {
     presences: HashMap<u64, Presence>,
     attempts: Attempts,
     streams: u64,
+    /// Time of the last tick.
+    ticked: Option<Timestamp>,
 }
 
 /// A node as the gateway shows it.
@@ -89,6 +91,13 @@ struct Live {
 pub struct Member {
     pub node: Node,
     pub presence: Presence,
+}
+
+impl Member {
+    /// Tells whether the node reads its stream of maps.
+    pub fn is_connected(&self) -> bool {
+        self.presence.stream.is_some()
+    }
 }
 
 impl Coordinator {
@@ -105,9 +114,9 @@ impl Coordinator {
         &self.settings.identity
     }
 
-    /// Identity of the relay.
-    pub fn relay_identity(&self) -> &KeyPair {
-        &self.settings.relay
+    /// Identity of the relay, if there is one.
+    pub fn relay_identity(&self) -> Option<&KeyPair> {
+        self.settings.relay.as_ref()
     }
 
     /// The relay.
@@ -152,7 +161,7 @@ impl Coordinator {
             Registered::Member(id) => Change::NodeRegistered { id, name },
             Registered::LoggedOut(id) => Change::NodeLoggedOut { id, name },
         };
-        if let Err(error) = self.replace(&mut state, roster, &change) {
+        if let Err(error) = self.replace(&mut state, roster, &change, &*self.ledger) {
             return refusal(&error.to_string());
         }
         let owner = &self.settings.profile.owner;
@@ -191,39 +200,54 @@ impl Coordinator {
         let Some(node) = roster.node_mut(id) else { return Ok(()) };
         if node.describe(&request.hostinfo) {
             let change = Change::NodeDescribed { id, name: node.name.clone() };
-            self.replace(state, roster, &change)?;
+            self.replace(state, roster, &change, &*self.ledger)?;
         }
         Ok(())
     }
 
-    /// Creates a pre-auth key, and returns its text; none if there are too many.
-    pub fn create_key(&self, terms: AuthKeyTerms) -> Result<Option<String>, LedgerError> {
+    /// Runs a function while no change takes place. It must not call the coordinator.
+    pub fn between_changes<T>(&self, run: impl FnOnce() -> T) -> T {
+        let _state = self.state.lock();
+        run()
+    }
+
+    /// Creates a pre-auth key, and returns it with its text; none if there are too many. The ledger is that of the caller.
+    pub fn create_key(
+        &self,
+        terms: AuthKeyTerms,
+        ledger: &dyn Ledger,
+    ) -> Result<Option<(AuthKey, String)>, LedgerError> {
         let mut state = self.state.lock();
         let mut roster = state.roster.clone();
         let created = roster.add_key(terms, self.now()).map_err(|error| LedgerError(error.to_string()))?;
         let Some((key, text)) = created else { return Ok(None) };
-        self.replace(&mut state, roster, &Change::KeyCreated { id: key.id })?;
-        Ok(Some(text))
+        self.replace(&mut state, roster, &Change::KeyCreated { id: key.id.clone() }, ledger)?;
+        Ok(Some((key, text)))
     }
 
     /// Sets the prefixes that a node may route. Returns whether there is such a node.
-    pub fn approve_routes(&self, id: u64, routes: Vec<IpNet>) -> Result<bool, LedgerError> {
+    pub fn approve_routes(
+        &self,
+        id: u64,
+        routes: Vec<IpNet>,
+        ledger: &dyn Ledger,
+    ) -> Result<bool, LedgerError> {
         let mut state = self.state.lock();
         let mut roster = state.roster.clone();
         if !roster.approve_routes(id, routes) {
             return Ok(false);
         }
         let name = name(&roster, id).unwrap_or_default();
-        self.replace(&mut state, roster, &Change::RoutesApproved { id, name })?;
+        self.replace(&mut state, roster, &Change::RoutesApproved { id, name }, ledger)?;
         Ok(true)
     }
 
     /// Removes a node, at once. Returns whether there was one.
-    pub fn remove(&self, id: u64) -> Result<bool, LedgerError> {
+    pub fn remove(&self, id: u64, ledger: &dyn Ledger) -> Result<bool, LedgerError> {
         let mut state = self.state.lock();
         let mut roster = state.roster.clone();
         let Some(node) = roster.remove(id) else { return Ok(false) };
-        self.replace(&mut state, roster, &Change::NodeRemoved { id, name: node.name })?;
+        self.replace(&mut state, roster, &Change::NodeRemoved { id, name: node.name }, ledger)?;
         Ok(true)
     }
 
@@ -248,19 +272,32 @@ impl Coordinator {
             .filter_map(|id| roster.remove(id))
             .map(|node| node.name)
             .collect();
+        let last = state.ticked.replace(now);
         if names.is_empty() {
+            let is_due = |node: &Node| {
+                node.key_expiry.is_some_and(|end| end <= now && last.is_none_or(|last| end > last))
+            };
+            let has_expired = state.roster.nodes().any(is_due);
             drop(state);
-            self.announce();
-            self.end_strangers();
+            if has_expired {
+                self.announce();
+                self.end_strangers();
+            }
             return Ok(());
         }
-        self.replace(&mut state, roster, &Change::EphemeralRemoved { names })
+        self.replace(&mut state, roster, &Change::EphemeralRemoved { names }, &*self.ledger)
     }
 
     /// Puts a stored roster in the place of the last one, and ends what it does not admit.
-    fn replace(&self, state: &mut Live, roster: Roster, change: &Change) -> Result<(), LedgerError> {
+    fn replace(
+        &self,
+        state: &mut Live,
+        roster: Roster,
+        change: &Change,
+        ledger: &dyn Ledger,
+    ) -> Result<(), LedgerError> {
         if roster != state.roster {
-            self.ledger.store(&roster, change)?;
+            ledger.store(&roster, change)?;
             state.roster = roster;
             let Live { roster, presences, .. } = state;
             presences.retain(|id, _| roster.node(*id).is_some());

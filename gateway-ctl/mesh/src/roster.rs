@@ -38,7 +38,7 @@ pub struct Roster {
 
 impl Roster {
     /// All nodes, by their numbers.
-    pub(crate) fn nodes(&self) -> impl Iterator<Item = &Node> {
+    pub fn nodes(&self) -> impl Iterator<Item = &Node> {
         self.nodes.values()
     }
 

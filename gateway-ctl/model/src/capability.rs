@@ -29,14 +29,14 @@ macro_rules! capabilities {
                 }
             }
 
-            /// Clause about the missing part: `this version has no mesh`.
+            /// Clause about the missing part: `this version does not join a mesh`.
             pub const fn clause(self) -> &'static str {
                 match self {
                     $(Capability::$name => concat!("this version ", $clause),)+
                 }
             }
 
-            /// Returns what an operation needs that is not built: `the mesh layer, which this version does not have`.
+            /// Returns what an operation needs that is not built: `membership in a mesh, which this version does not have`.
             pub const fn needs(self) -> &'static str {
                 match self {
                     $(Capability::$name => concat!($needs, ", which this version does not have"),)+
@@ -51,7 +51,7 @@ capabilities! {
     Bluetooth: Missing, "has no Bluetooth", "the Bluetooth service";
     Federation: InForce, "does not sync with other gateways", "federation";
     LiveTests: Missing, "does not run live tests", "live tests";
-    Mesh: Missing, "has no mesh", "the mesh layer";
+    Mesh: Missing, "does not join a mesh", "membership in a mesh";
     ProfileMtu: Missing, "takes the size of packets from the tunnel", "the size of packets of a profile";
     Segments: Partial, "takes the interfaces as the host has configured them", "interfaces of segments";
     Vault: Missing, "has no vault", "the vault";
@@ -106,8 +106,8 @@ mod tests {
             assert_eq!(capability.warning("field").is_none(), ends, "{capability:?}");
         }
         let warning = |path| Capability::Mesh.warning(path).unwrap();
-        assert_eq!(warning(""), "Stored, but without effect: this version has no mesh.");
-        assert_eq!(warning("role"), "Stored without effect: this version has no mesh.");
+        assert_eq!(warning(""), "Stored, but without effect: this version does not join a mesh.");
+        assert_eq!(warning("role"), "Stored without effect: this version does not join a mesh.");
         assert_eq!(Capability::LiveTests.sentence(), "This version does not run live tests.");
     }
 }

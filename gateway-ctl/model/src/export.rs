@@ -2,6 +2,7 @@
 //!
 //! Accounts are not in it, nor keys that only the configuration file sets, which belong to the machine.
 
+mod mesh;
 pub mod read;
 mod settings;
 
@@ -21,6 +22,7 @@ use crate::resource::Resource;
 use crate::settings::Bootstrap;
 use crate::settings::group::GROUPS;
 use crate::state::State;
+pub use mesh::MeshExport;
 pub use settings::{NOT_EXPORTED, PQ_CRYPTO_MODES};
 
 /// The name of the form of the document, before its number.
@@ -52,6 +54,10 @@ pub struct Document {
     /// Values of the gateway's configuration file for keys that were not set at run time. An import does not set them; it
     /// warns of those that differ.
     pub file: Map<String, Value>,
+    /// Nodes, pre-auth keys and identities of the coordinator of the mesh. Only in exports with secrets; an import without
+    /// leaves those that are here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mesh: Option<MeshExport>,
     /// The document names every setting, so that an import in place of the configuration takes others back.
     pub complete: bool,
     /// The document itself, where it comes in the envelope of an answer.
@@ -119,6 +125,7 @@ impl Document {
             pending: PendingPolicy::all(state, secrets),
             settings: settings::set_at_run_time(state, secrets),
             file: settings::of_file(state, file),
+            mesh: if secrets { MeshExport::of(state) } else { None },
             complete: true,
             data: None,
         }
@@ -219,6 +226,9 @@ impl Document {
         let mut outcome = changed?;
         outcome.warnings.extend(left_out);
         outcome.warnings.extend(settings::import(&self, draft, file, mode)?);
+        if let Some(mesh) = self.mesh.take() {
+            outcome.warnings.extend(mesh.import(draft)?);
+        }
         outcome.settings = field_diff::settings(&before, draft);
         Ok(outcome)
     }

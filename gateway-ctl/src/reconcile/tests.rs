@@ -149,6 +149,7 @@ fn plan(tunnel: &str, leg: u32) -> Plan {
         tunnels: vec![tunnel.to_owned()],
         uplinks: vec!["wan0".to_owned()],
         open_udp: vec![],
+        open_tcp: vec![],
         proxied: false,
         dns_port: 53,
         ..NftRuleset::default()

@@ -52,6 +52,8 @@ fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateNames {
     pub host: String,
+    /// Other names under which clients reach the gateway.
+    pub more_hosts: BTreeSet<String>,
     pub addresses: BTreeSet<IpAddr>,
 }
 
@@ -61,7 +63,8 @@ impl CertificateNames {
     /// The function skips link-local addresses, because no URL can contain them. It also skips global IPv6 addresses:
     /// they change with the provider, and the LAN can use a private address instead.
     pub fn new(host: &str, addresses: impl IntoIterator<Item = IpAddr>) -> Self {
-        let mut names = Self { host: host.to_owned(), addresses: BTreeSet::new() };
+        let mut names =
+            Self { host: host.to_owned(), more_hosts: BTreeSet::new(), addresses: BTreeSet::new() };
         names.addresses.extend([Ipv4Addr::LOCALHOST.into(), IpAddr::from(Ipv6Addr::LOCALHOST)]);
         let lasting = |address: &IpAddr| match address {
             IpAddr::V4(v4) => !v4.is_unspecified() && !v4.is_link_local() && !v4.is_multicast(),
@@ -71,8 +74,20 @@ impl CertificateNames {
         names
     }
 
+    /// Adds a name or an address.
+    #[must_use]
+    pub fn with_host(mut self, host: &str) -> Self {
+        if let Ok(address) = host.parse() {
+            self.addresses.insert(address);
+        } else if gateway_model::validated::is_host_name(host) {
+            self.more_hosts.insert(host.to_ascii_lowercase());
+        }
+        self
+    }
+
     fn hosts(&self) -> BTreeSet<String> {
         let mut hosts = BTreeSet::from(["localhost".to_owned()]);
+        hosts.extend(self.more_hosts.iter().cloned());
         if gateway_model::validated::is_host_name(&self.host) {
             hosts.insert(self.host.to_ascii_lowercase());
         }

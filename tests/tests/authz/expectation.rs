@@ -125,6 +125,8 @@ const ADMIN_ONLY: &[&str] = &[
     // "mesh create-key"; registration returns a key of the same kind
     "POST /mesh/create-key",
     "POST /mesh/register",
+    // it leads traffic of others to a peer
+    "POST /mesh/peers/{id}/routes",
     // "secrets, storage, pq-crypto PUT, deadman, wipe, AI config"
     "GET /secrets",
     "POST /secrets/set-passphrase",

@@ -33,6 +33,7 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
             "gateway-dissect",
             "gateway-dns",
             "gateway-journal",
+            "gateway-mesh",
             "gateway-model",
             "gateway-outbound",
         ],

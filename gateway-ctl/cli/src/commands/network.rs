@@ -177,13 +177,38 @@ fn remote_gateways(kinds: &mut Vec<Kind>) {
     kind(
         "mesh",
         about,
-        vec![command("", get("/mesh/status"), about).examples(["mesh", "mesh | jq -r .state"])],
+        vec![
+            command("", get("/mesh/status"), about).examples(["mesh", "mesh | jq -r .state"]),
+            command("create-key", post("/mesh/create-key"), "Create a key by which clients join the mesh")
+                .operands([BODY])
+                .remark("Only this answer shows the key.")
+                .examples([
+                    "mesh create-key '{}' | jq -r .qr_text",
+                    r#"mesh create-key '{"reusable":true,"expires_in":600}' | jq -r .command"#,
+                ]),
+        ],
     );
     let about = "Peers of the mesh";
+    let peer = operand("id", ParameterKind::Text, Arity::One);
     kind(
         "nodes",
         about,
-        vec![list(get("/mesh/peers"), about, PEERS).examples(["nodes", "nodes | cut -f2,4"])],
+        vec![
+            list(get("/mesh/peers"), about, PEERS).examples(["nodes", "nodes | cut -f2,4"]),
+            command("get", get("/mesh/peers/{id}"), "Show a peer of the mesh")
+                .operands([peer])
+                .examples(["nodes get 1", "nodes get 1 | jq .routes"]),
+            command("routes", post("/mesh/peers/{id}/routes"), "Approve the prefixes that a peer may route")
+                .operands([peer, BODY])
+                .remark("They replace those that were approved before.")
+                .examples([
+                    r#"nodes routes 1 '{"routes":["192.168.50.0/24"]}'"#,
+                    r#"nodes routes 1 '{"routes":[]}' | jq .routes"#,
+                ]),
+            command("delete", delete("/mesh/peers/{id}"), "Remove a peer, which loses access at once")
+                .operands([peer])
+                .examples(["nodes delete 1", "nodes delete 1 | jq .id"]),
+        ],
     );
     let about = "Gateways that synchronise with this one";
     kind(

@@ -18,6 +18,7 @@ pub(super) fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
         tunnels: names_of(legs, Leg::is_tunnel),
         uplinks: names_of(legs, Leg::is_uplink),
         open_udp: open_ports(input, legs),
+        open_tcp: input.network.mesh_ports.map(|ports| ports.tcp).into_iter().collect(),
         proxied: false,
         dns_port: input.network.dns_port,
         redirects_own_dns: blocks::forces_dns_of_all(input),
@@ -63,5 +64,7 @@ fn names_of(legs: &[Leg], wanted: fn(&Leg) -> bool) -> Vec<String> {
 
 fn open_ports(input: &Input<'_>, legs: &[Leg]) -> Vec<u16> {
     let reachable = wireguard::up(input, legs).filter(|tunnel| tunnel.bridge.is_none());
-    reachable.filter_map(|tunnel| tunnel.listen_port).collect::<BTreeSet<_>>().into_iter().collect()
+    let stun = input.network.mesh_ports.and_then(|ports| ports.udp);
+    let ports = reachable.filter_map(|tunnel| tunnel.listen_port).chain(stun);
+    ports.collect::<BTreeSet<_>>().into_iter().collect()
 }

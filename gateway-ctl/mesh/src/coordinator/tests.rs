@@ -32,7 +32,7 @@ struct Mesh {
 fn settings() -> Settings {
     Settings {
         identity: KeyPair::of_secret([1; 32]),
-        relay: KeyPair::of_secret([2; 32]),
+        relay: Some(KeyPair::of_secret([2; 32])),
         profile: MeshProfile {
             domain: "mesh".to_owned(),
             owner: "gateway".to_owned(),
@@ -58,7 +58,7 @@ impl Mesh {
     fn key(&self, ephemeral: bool) -> String {
         let expires = self.coordinator.now() + SignedDuration::from_secs(3600);
         let terms = AuthKeyTerms { reusable: true, ephemeral, expires, tags: Vec::new(), usage_limit: 0 };
-        self.coordinator.create_key(terms).unwrap().expect("room")
+        self.coordinator.create_key(terms, &*self.ledger).unwrap().expect("room").1
     }
 
     fn register(&self, number: u8, auth_key: &str) -> RegisterResponse {
@@ -101,7 +101,10 @@ fn peers_learn_of_a_node_and_of_its_removal() {
     assert!(message(&mut first).peers_changed[0].online);
     message(&mut second);
     assert_eq!(second.next(), Next::Unchanged);
-    assert!(mesh.coordinator.remove(1).unwrap() && !mesh.coordinator.remove(1).unwrap());
+    assert!(
+        mesh.coordinator.remove(1, &*mesh.ledger).unwrap()
+            && !mesh.coordinator.remove(1, &*mesh.ledger).unwrap()
+    );
     assert_eq!(message(&mut second).peers_removed, [1]);
     assert_eq!(first.next(), Next::End);
     assert!(mesh.connect(1).is_none() && !mesh.coordinator.admits(NodeKey([1; 32])));
@@ -112,7 +115,7 @@ fn removed_node_loses_the_relay_at_once() {
     let mesh = mesh();
     mesh.register(1, &mesh.key(false));
     let (_attachment, mut frames) = mesh.coordinator.switch().attach(NodeKey([1; 32])).unwrap();
-    mesh.coordinator.remove(1).unwrap();
+    mesh.coordinator.remove(1, &*mesh.ledger).unwrap();
     assert_eq!(frames.try_recv(), Err(tokio::sync::mpsc::error::TryRecvError::Disconnected));
 }
 
@@ -123,7 +126,7 @@ fn nothing_holds_that_is_not_stored() {
     mesh.register(1, &key);
     mesh.ledger.broken.store(true, Ordering::Relaxed);
     assert!(mesh.register(2, &key).error.contains("no space"));
-    mesh.coordinator.remove(1).unwrap_err();
+    mesh.coordinator.remove(1, &*mesh.ledger).unwrap_err();
     assert!(mesh.connect(2).is_none() && mesh.connect(1).is_some());
 }
 
@@ -238,6 +241,6 @@ fn approved_route_reaches_peers() {
     request.hostinfo.routable_ips = vec![route];
     assert!(mesh.coordinator.update(MachineKey([1; 32]), &request).unwrap());
     assert_eq!(second.next(), Next::Unchanged);
-    assert!(mesh.coordinator.approve_routes(1, vec![route]).unwrap());
+    assert!(mesh.coordinator.approve_routes(1, vec![route], &*mesh.ledger).unwrap());
     assert!(message(&mut second).peers_changed[0].allowed_ips.contains(&route));
 }

@@ -108,11 +108,14 @@ fn relay_session(
     if !asks_for(&request, RELAY_UPGRADE) {
         return text(StatusCode::UPGRADE_REQUIRED, "the relay needs the upgrade DERP");
     }
-    let key = hex(&coordinator.relay_identity().public());
+    let Some(relay) = coordinator.relay_identity().cloned() else {
+        return text(StatusCode::NOT_FOUND, "this coordinator has no relay");
+    };
+    let key = hex(&relay.public());
     let upgrade = hyper::upgrade::on(&mut request);
     let future = async move {
         let Ok(socket) = upgrade.await else { return };
-        relay::serve(coordinator, from, TokioIo::new(socket)).await;
+        relay::serve(coordinator, relay, from, TokioIo::new(socket)).await;
     };
     let mut response = switch_protocols("DERP", Box::new(future), upgrades);
     response.headers_mut().insert("derp-version", HeaderValue::from_static("2"));

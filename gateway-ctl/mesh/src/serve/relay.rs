@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use crate::coordinator::Coordinator;
 use crate::derp::frame::{ClientFrame, HEADER, ServerFrame, parse_client, parse_header};
 use crate::derp::{Attachment, introduction};
-use crate::keys::NodeKey;
+use crate::keys::{KeyPair, NodeKey};
 
 const INTRODUCTION_TIME: Duration = Duration::from_secs(10);
 /// Clients give a silent relay up after 120 s.
@@ -21,12 +21,13 @@ const KEEP_ALIVE: Duration = Duration::from_secs(60);
 const WRITE_TIME: Duration = Duration::from_secs(10);
 
 /// Serves a client of the relay until it ends.
-pub(super) async fn serve<S>(coordinator: Arc<Coordinator>, from: IpAddr, socket: S)
+pub(super) async fn serve<S>(coordinator: Arc<Coordinator>, identity: KeyPair, from: IpAddr, socket: S)
 where
     S: AsyncRead + AsyncWrite + Send,
 {
     let (mut reader, mut writer) = tokio::io::split(socket);
-    let introduced = timeout(INTRODUCTION_TIME, introduce(&coordinator, &mut reader, &mut writer)).await;
+    let introduced =
+        timeout(INTRODUCTION_TIME, introduce(&coordinator, &identity, &mut reader, &mut writer)).await;
     let key = match introduced {
         Ok(Ok(key)) => key,
         Ok(Err(error)) => return tracing::debug!(%from, "relay: {error}"),
@@ -48,12 +49,16 @@ where
     }
 }
 
-async fn introduce<R, W>(coordinator: &Coordinator, reader: &mut R, writer: &mut W) -> io::Result<NodeKey>
+async fn introduce<R, W>(
+    coordinator: &Coordinator,
+    relay: &KeyPair,
+    reader: &mut R,
+    writer: &mut W,
+) -> io::Result<NodeKey>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    let relay = coordinator.relay_identity();
     write(writer, &ServerFrame::Key(relay.public())).await?;
     let mut content = Vec::new();
     let header = read_header(reader).await?;

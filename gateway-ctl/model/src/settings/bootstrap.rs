@@ -10,6 +10,7 @@ mod dataplane;
 mod dns;
 mod flow_log;
 mod lan_ipv6;
+mod mesh;
 mod plan_history;
 mod reconcile;
 mod tls;
@@ -31,6 +32,7 @@ pub use dataplane::{Dataplane, FastPathMode, XdpInterface, XdpMode};
 pub use dns::Dns;
 pub use flow_log::FlowLog;
 pub use lan_ipv6::{LanIpv6, is_for_hosts};
+pub use mesh::{Mesh, MeshCoordinator, MeshRelay};
 pub use plan_history::PlanHistory;
 pub use reconcile::Reconcile;
 pub use tls::Tls;
@@ -168,6 +170,7 @@ pub struct Bootstrap {
     pub plan_history: PlanHistory,
     pub anomalies: Anomalies,
     pub countries: Countries,
+    pub mesh: Mesh,
     /// Created at the first start, when the store has no tunnel of the name.
     #[serde(skip_deserializing)]
     pub tunnels: Vec<Tunnel>,
@@ -291,6 +294,7 @@ impl Default for Bootstrap {
             plan_history: PlanHistory::default(),
             anomalies: Anomalies::default(),
             countries: Countries::default(),
+            mesh: Mesh::default(),
             tunnels: Vec::new(),
             given: GivenKeys::default(),
         }
@@ -394,6 +398,7 @@ impl Bootstrap {
         self.plan_history.validate(problems);
         self.anomalies.validate(problems);
         self.countries.validate(problems);
+        self.mesh.coordinator.validate(problems);
         if let Some(marker) = &self.marker {
             if !marker.is_absolute() {
                 problems.add(code::FORMAT, "marker", "Expected an absolute path.");

@@ -107,6 +107,13 @@ pub const PQ_CRYPTO_MODE: &str = "pq_crypto_mode";
 pub const AI_DEFAULT_MODEL: &str = "ai_default_model";
 pub const AI_LLM_URL: &str = "ai_llm_url";
 
+/// Nodes and pre-auth keys of the mesh that this gateway coordinates: not shown, in no snapshot. Exports with secrets have it.
+pub const MESH_ROSTER: &str = "internal.mesh_roster";
+/// Secret key of the coordinator of the mesh, in base64.
+pub const MESH_IDENTITY: &str = "internal.mesh_identity";
+/// Secret key of its relay, in base64.
+pub const MESH_RELAY: &str = "internal.mesh_relay";
+
 /// Returns when a change of this key takes effect. `None` for an unknown key.
 pub fn apply_of(key: &str) -> Option<Apply> {
     KEYS.iter().find(|(known, _)| known == key).map(|(_, apply)| *apply)

@@ -35,7 +35,8 @@ pub fn render(ruleset: &NftRuleset) -> Result<String, Error> {
     let to_uplinks = marks(egress, uplinks);
     let sets = InterfaceSets { lan: names(lan)?, tunnels: names(tunnels)?, uplinks: names(uplinks)? };
     let InterfaceSets { lan, tunnels, uplinks } = &sets;
-    let ports = set(open_udp.iter().map(u16::to_string));
+    let ports = [("udp", open_udp), ("tcp", &ruleset.open_tcp)]
+        .map(|(protocol, ports)| Some((protocol, set(ports.iter().map(u16::to_string))?)));
     let access = ruleset.wan_access.as_ref().map(access_rules).transpose()?.unwrap_or_default();
 
     let mut text = Text::open();
@@ -111,7 +112,7 @@ pub fn render(ruleset: &NftRuleset) -> Result<String, Error> {
     if let Some(tunnels) = tunnels {
         tunnel_source(&mut text, tunnels, sources);
     }
-    sets.render(&mut text, ports.as_deref(), &access);
+    sets.render(&mut text, ports.iter().flatten(), &access);
 
     text.chain("input", INPUT);
     // A TCP connection that has lost its tunnel.
@@ -222,7 +223,12 @@ struct InterfaceSets {
 
 impl InterfaceSets {
     /// Renders the chain for all interfaces that are neither LAN nor loopback.
-    fn render(&self, text: &mut Text, ports: Option<&str>, access: &[String]) {
+    fn render<'p>(
+        &self,
+        text: &mut Text,
+        ports: impl IntoIterator<Item = &'p (&'static str, String)>,
+        access: &[String],
+    ) {
         text.chain("wan_input", "");
         text.rule("ct state established,related accept");
         text.rule(
@@ -239,8 +245,10 @@ impl InterfaceSets {
         // the replies.
         text.rule("meta nfproto ipv4 udp sport 67 udp dport 68 accept");
         text.rule("ip6 saddr fe80::/10 udp dport 546 accept");
-        if let (Some(uplinks), Some(ports)) = (&self.uplinks, ports) {
-            text.rule(&format!("iifname {uplinks} udp dport {ports} accept"));
+        for (protocol, ports) in ports {
+            if let Some(uplinks) = &self.uplinks {
+                text.rule(&format!("iifname {uplinks} {protocol} dport {ports} accept"));
+            }
         }
         access.iter().for_each(|rule| text.rule(rule));
         text.rule("drop");
@@ -299,7 +307,7 @@ pub fn render_block(lan: &[String]) -> String {
     if let Some(lan) = &sets.lan {
         lan_sources(&mut text, lan, false);
     }
-    sets.render(&mut text, None, &[]);
+    sets.render(&mut text, [], &[]);
     text.chain("input", INPUT);
     text.rule(&format!("iifname != \"lo\" {SPOOFED} drop"));
     sets.input(&mut text);

@@ -71,6 +71,7 @@ fn plan() -> Plan {
         tunnels: vec!["gw-a".into()],
         uplinks: vec!["wan0".into()],
         open_udp: vec![51820],
+        open_tcp: vec![],
         proxied: true,
         dns_port: 53,
         ..NftRuleset::default()

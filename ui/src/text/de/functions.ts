@@ -47,6 +47,7 @@ export const functions: Text['functions'] = {
   lan_interfaces: 'LAN-Schnittstellen',
   link_frames: 'Ankündigungen im LAN',
   memory: 'Arbeitsspeicher',
+  mesh_coordinator: 'Koordinator des Mesh',
   moved_flows: 'Verbindungen, die den Weg wechseln',
   mqtt_states: 'Zustände über MQTT',
   neighbour_room: 'Platz in der Nachbartabelle',

@@ -46,6 +46,7 @@ export const functions = {
   lan_interfaces: 'LAN interfaces',
   link_frames: 'Announcements on the LAN',
   memory: 'Memory',
+  mesh_coordinator: 'Coordinator of the mesh',
   moved_flows: 'Connections that change their way',
   mqtt_states: 'States over MQTT',
   neighbour_room: 'Room in the neighbour table',

@@ -9,6 +9,7 @@ fn ruleset() -> NftRuleset {
         tunnels: names(&["gw-exit-a"]),
         uplinks: names(&["wan0"]),
         open_udp: vec![51820],
+        open_tcp: vec![],
         proxied: false,
         dns_port: 53,
         redirects_own_dns: true,
@@ -112,6 +113,19 @@ fn only_loopback_and_the_lan_reach_this_host() {
         assert_eq!(chain(text, "wan_input").last(), Some(&"drop"));
     }
     assert!(text.contains("iifname { \"wan0\" } udp dport { 51820 } accept"));
+}
+
+#[test]
+fn uplinks_reach_the_coordinator_of_the_mesh_only_by_its_ports() {
+    let ruleset = NftRuleset { open_tcp: vec![8443], open_udp: vec![3478], ..ruleset() };
+    let text = render(&ruleset).unwrap();
+    let rules = chain(&text, "wan_input");
+    for rule in
+        ["iifname { \"wan0\" } tcp dport { 8443 } accept", "iifname { \"wan0\" } udp dport { 3478 } accept"]
+    {
+        assert!(rules.contains(&rule), "{text}");
+    }
+    assert!(!render_block(&ruleset.lan).contains("8443"));
 }
 
 #[test]
