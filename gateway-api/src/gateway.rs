@@ -12,6 +12,7 @@ use gateway_ctl::reconcile::{Reason, Status};
 use gateway_ctl::service::Services;
 use gateway_ctl::services::active_alerts::ActiveAlerts;
 use gateway_ctl::services::alerts::Alerts;
+use gateway_ctl::services::assistant::Assistant;
 use gateway_ctl::services::backup;
 use gateway_ctl::services::bridges;
 use gateway_ctl::services::deadman::DeadManSwitch;
@@ -74,6 +75,8 @@ pub struct Open {
     pub federation: Arc<Federation>,
     /// Mesh that this gateway coordinates.
     pub mesh: Arc<Mesh>,
+    /// Client of a language model.
+    pub assistant: Arc<Assistant>,
     /// Conditions that services report.
     pub active_alerts: ActiveAlerts,
     /// Alerts that the rules make of them.
@@ -127,6 +130,7 @@ impl Open {
             names(),
         );
         let mesh = Mesh::new(store.clone(), worlds.clone(), tls::mesh_server(&tls, &worlds));
+        let assistant = Assistant::new(store.clone(), factory, names());
         let extfilter = extfilter::Service::new(store.clone(), worlds.clone(), factory, names());
         services.start_all([backup.health(), storage::report(&store)]);
         Ok(Open {
@@ -140,6 +144,7 @@ impl Open {
             flow_exports,
             federation,
             mesh,
+            assistant,
             bridge_tests: Arc::default(),
             extfilter,
             active_alerts,

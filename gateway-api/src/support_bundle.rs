@@ -23,6 +23,7 @@ use gateway_model::settings::groups::WipeLevel;
 
 use archive::Archive;
 pub(crate) use kept::{SupportBundle, SupportBundles};
+pub(crate) use terms::private_terms;
 
 use crate::blocking::blocking;
 use crate::context::Cx;

@@ -48,6 +48,7 @@ pub mod rule;
 pub(crate) mod send_queue;
 pub(crate) mod sync;
 pub mod sysctl;
+pub mod systemd_unit;
 pub(crate) mod tcp_probe;
 pub mod time_sync;
 pub(crate) mod transport;

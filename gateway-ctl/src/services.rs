@@ -3,6 +3,7 @@
 pub mod active_alerts;
 pub mod alerts;
 pub mod anomalies;
+pub mod assistant;
 pub mod auto_rollback;
 pub mod backup;
 pub mod bridges;

@@ -3,6 +3,7 @@
 //! The same functions run under libFuzzer (`tests/fuzz`) and in the test suite, which replays the corpora and mutates
 //! them (`tests/tests/fuzz.rs`). They touch neither files nor the kernel.
 
+mod assistant;
 mod bytes;
 mod captive_answer;
 mod captured_packet;
@@ -38,6 +39,7 @@ use gateway_core::plan_maps::PlanMaps;
 use gateway_model::settings::bootstrap;
 use gateway_model::{ovpn as openvpn, wgconf};
 
+pub use assistant::assistant;
 pub use captive_answer::captive_answer;
 pub use captured_packet::captured_packet;
 pub use client_hello::client_hello;
@@ -65,7 +67,7 @@ pub struct Target {
     pub words: &'static [&'static [u8]],
 }
 
-pub const TARGETS: [Target; 23] = [
+pub const TARGETS: [Target; 24] = [
     Target { name: "packet", run: packet, words: mutation::PACKET },
     Target { name: "captured_packet", run: captured_packet, words: mutation::CAPTURED_PACKET },
     Target { name: "client_hello", run: client_hello, words: mutation::CLIENT_HELLO },
@@ -85,6 +87,7 @@ pub const TARGETS: [Target; 23] = [
     Target { name: "json", run: json, words: mutation::JSON },
     Target { name: "flow_record", run: flow_record, words: mutation::FLOW_RECORD },
     Target { name: "federation", run: federation, words: mutation::FEDERATION },
+    Target { name: "assistant", run: assistant, words: mutation::ASSISTANT },
     Target { name: "dns", run: dns, words: mutation::DNS },
     Target { name: "lists", run: lists, words: mutation::LISTS },
     Target { name: "zone", run: zone, words: mutation::ZONE },

@@ -23,6 +23,7 @@ pub mod http;
 pub mod mail_server;
 pub mod mesh;
 pub mod mmdb;
+pub mod model_server;
 pub mod name_server;
 pub mod netns;
 mod network_permit;

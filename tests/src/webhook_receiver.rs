@@ -126,7 +126,7 @@ impl Shared {
     }
 }
 
-fn read(mut reader: impl BufRead) -> Result<Recorded> {
+pub(crate) fn read(mut reader: impl BufRead) -> Result<Recorded> {
     let mut line = String::new();
     reader.read_line(&mut line)?;
     let mut words = line.split(' ').map(str::to_owned);
@@ -144,6 +144,6 @@ fn read(mut reader: impl BufRead) -> Result<Recorded> {
     Ok(Recorded { method, path, headers, body })
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

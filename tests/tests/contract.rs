@@ -3,9 +3,11 @@
 
 mod alert_causes;
 mod apply;
+mod assistant;
+mod assistant_query;
 mod audit;
 mod backup;
-mod client;
+pub(crate) mod client;
 mod collections_dns;
 mod collections_routing;
 mod countries;

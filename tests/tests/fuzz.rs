@@ -56,6 +56,11 @@ fn run(target: &Target, input: &[u8], which: &str) {
 }
 
 #[test]
+fn no_reply_of_a_model_is_unbounded() {
+    replay("assistant", 30_000);
+}
+
+#[test]
 fn no_client_hello_has_two_names() {
     replay("client_hello", 30_000);
 }

@@ -34,8 +34,19 @@ const NO_KERNEL: &str = "needs interfaces: e2e captures";
 /// No client joins the mesh of this suite.
 const NO_PEER: &str = "needs a node: e2e mesh";
 
+/// The server of this suite has no language model.
+const NO_MODEL: &str = "needs a language model: contract assistant";
+
 /// Endpoints whose success is impossible here, with the reason. They are tested regardless.
 const REFUSED: &[(&str, &str)] = &[
+    ("GET /ai/models/running", NO_MODEL),
+    ("POST /ai/models/load", NO_MODEL),
+    ("POST /ai/models/unload", NO_MODEL),
+    ("POST /ai/models/pull", NO_MODEL),
+    ("DELETE /ai/models/{name}", NO_MODEL),
+    ("POST /ai/policy", NO_MODEL),
+    ("POST /ai/query", NO_MODEL),
+    ("POST /ai/service", "needs systemd with the unit of Ollama"),
     ("POST /apply/confirm", "succeeds only while a change waits for it: contract apply"),
     ("POST /apply/revert", "a change that waits for it would bar the others: contract apply"),
     ("POST /backup/run", "backups are off, so that no folder is written to: the suite backup"),

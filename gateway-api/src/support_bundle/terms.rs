@@ -46,6 +46,22 @@ pub(super) async fn collect(cx: &Cx) -> io::Result<(Vocabulary, PrivateTerms)> {
     Ok((vocabulary, terms))
 }
 
+/// Returns the words of the gateway and the private texts of its objects, without those of accounts. Needs no rights.
+pub(crate) async fn private_terms(cx: &Cx) -> io::Result<(Vocabulary, PrivateTerms)> {
+    let failed = |error: ApiError| io::Error::other(error.message);
+    let (own, document) = (cx.clone(), cx.api.openapi());
+    let collected = blocking(move || {
+        let open = own.open().map_err(failed)?;
+        let vocabulary = vocabulary(open, &serde_json::from_slice(&document)?)?;
+        let mut terms = PrivateTerms::default();
+        add_secrets(open, &mut terms);
+        add_observed(open, &mut terms)?;
+        add_texts(&gateway_model::bulk_edit::export(&open.store.current(), false), &mut terms)?;
+        io::Result::Ok((vocabulary, terms))
+    });
+    collected.await.map_err(failed)?
+}
+
 /// Returns the words of the API, the defaults, and the names that the program gives to its parts.
 fn vocabulary(open: &Open, document: &Value) -> io::Result<Vocabulary> {
     let mut vocabulary = Vocabulary::default();

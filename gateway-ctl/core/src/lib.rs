@@ -7,6 +7,7 @@
 pub mod alerts;
 pub mod announcements;
 pub mod anomalies;
+pub mod assistant;
 pub mod captive;
 pub mod chain_status;
 pub mod compile;
@@ -43,6 +44,7 @@ pub mod ntp;
 pub mod paths;
 pub mod phrase;
 pub mod plan;
+pub mod plan_check;
 pub mod plan_diff;
 pub mod plan_history;
 pub mod plan_maps;

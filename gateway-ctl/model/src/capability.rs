@@ -47,7 +47,7 @@ macro_rules! capabilities {
 }
 
 capabilities! {
-    Assistant: Missing, "has no assistant", "the assistant";
+    Assistant: InForce, "has no assistant", "the assistant";
     Bluetooth: Missing, "has no Bluetooth", "the Bluetooth service";
     Federation: InForce, "does not sync with other gateways", "federation";
     LiveTests: Missing, "does not run live tests", "live tests";

@@ -55,6 +55,16 @@ pub fn unit(name: &str) -> Option<Unit> {
     Some(unit_of(&String::from_utf8_lossy(&output.stdout)))
 }
 
+/// Runs `systemctl start` or `systemctl stop`. Returns the reason of a failure.
+pub(super) fn control_unit(verb: &str, name: &str) -> Result<(), String> {
+    let systemctl = find("systemctl").ok_or("it is not installed")?;
+    let output = run(&systemctl, &["--no-ask-password", verb, name]).map_err(|error| error.to_string())?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
+    }
+}
+
 fn unit_of(properties: &str) -> Unit {
     let has = |key: &str, values: &[&str]| {
         let lines = properties.lines().filter_map(|line| line.split_once('='));

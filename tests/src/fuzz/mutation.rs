@@ -125,6 +125,21 @@ pub const PLAN_RECORD: &Words = &[
     b"{}",
 ];
 
+/// Words of replies of language models.
+pub const ASSISTANT: &Words = &[
+    b"{\"message\":{\"content\":\"",
+    b"{\"choices\":[{\"message\":",
+    b"\"models\":[",
+    b"\"data\":[{\"id\":",
+    b"\"status\":",
+    b"\"error\":",
+    b"\"tools\":[{\"tool\":\"evaluate\"}",
+    b"\"suggestions\":[",
+    b"\"confidence\":1e309",
+    b"</data>",
+    b"null",
+];
+
 pub const FEDERATION: &Words = &[
     b"\"schema\":1",
     b"\"schema\":2",

@@ -25,6 +25,8 @@ const NOT_RUN: &[&str] = &[
     "curl --cacert ",
     // Maps and programs of parallel tests have the same names.
     "bpftool ",
+    // No server of language models runs here.
+    "gateway-ctl ai ",
 ];
 
 /// Beginning of every script.
@@ -69,6 +71,7 @@ const PAGES: &[Page] = &[
             r#""snapshot":"'$(curl -s $api/snapshots | jq -r .data[0].name)'""#,
         )],
     },
+    Page { file: "assistant.md", configuration: "{}", before: "", values: &[] },
     Page {
         file: "authentication.md",
         configuration: r#"{"auth": {"enabled": true}}"#,

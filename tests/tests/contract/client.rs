@@ -16,31 +16,31 @@ use serde_json::Value;
 use crate::contract::pages;
 
 /// The API over a fresh store.
-pub(super) struct Client {
+pub(crate) struct Client {
     pub api: Arc<Api>,
     _folder: tempfile::TempDir,
     outside: OnceLock<tempfile::TempDir>,
 }
 
 /// Settings with a dashboard that does not depend on the build.
-pub(super) fn settings() -> Settings {
+pub(crate) fn settings() -> Settings {
     Settings { pages: pages::fixture(), ..Settings::default() }
 }
 
 /// A complete response.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(crate) struct Answer {
     pub status: u16,
     pub headers: HeaderMap,
     pub text: String,
 }
 
 impl Client {
-    pub(super) fn new() -> Client {
+    pub(crate) fn new() -> Client {
         Client::with(endpoints::table(), settings())
     }
 
-    pub(super) fn with(table: Table, settings: Settings) -> Client {
+    pub(crate) fn with(table: Table, settings: Settings) -> Client {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let gateway = Gateway::detached(folder.path()).expect("a fresh store opens");
         let api = Api::new(table, gateway, settings).expect("the table has no duplicates");
@@ -48,18 +48,18 @@ impl Client {
     }
 
     /// Returns the API of any gateway whose store is in the folder.
-    pub(super) fn over(gateway: Gateway, settings: Settings, folder: tempfile::TempDir) -> Client {
+    pub(crate) fn over(gateway: Gateway, settings: Settings, folder: tempfile::TempDir) -> Client {
         let api = Api::new(endpoints::table(), gateway, settings).expect("the table has no duplicates");
         Client { api, _folder: folder, outside: OnceLock::new() }
     }
 
     /// Returns a folder outside the gateway's own ones. It is removed with the client.
-    pub(super) fn outside(&self) -> &Path {
+    pub(crate) fn outside(&self) -> &Path {
         self.outside.get_or_init(|| tempfile::tempdir().expect("a temporary folder")).path()
     }
 
     /// Returns the API of a daemon that could not open its store.
-    pub(super) fn blocked(reason: &str) -> Client {
+    pub(crate) fn blocked(reason: &str) -> Client {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let gateway =
             Gateway::Blocked { reason: reason.to_owned(), cause: "store_unusable", file: Default::default() };
@@ -68,7 +68,7 @@ impl Client {
     }
 
     /// Sends a request below the API root. A body is sent as JSON.
-    pub(super) async fn send(
+    pub(crate) async fn send(
         &self,
         method: &str,
         path: &str,
@@ -93,7 +93,7 @@ impl Client {
     }
 
     /// Sends any request.
-    pub(super) async fn raw(&self, request: Request<Body>) -> Answer {
+    pub(crate) async fn raw(&self, request: Request<Body>) -> Answer {
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         let response = dispatch::answer(self.api.clone(), request, None).await;
         let (parts, body) = response.into_parts();
@@ -108,54 +108,54 @@ impl Client {
         Answer { status: parts.status.as_u16(), headers: parts.headers, text }
     }
 
-    pub(super) async fn get(&self, path: &str) -> Answer {
+    pub(crate) async fn get(&self, path: &str) -> Answer {
         self.send("GET", path, None, &[]).await
     }
 
-    pub(super) async fn post(&self, path: &str, body: Value) -> Answer {
+    pub(crate) async fn post(&self, path: &str, body: Value) -> Answer {
         self.send("POST", path, Some(body), &[]).await
     }
 
-    pub(super) async fn put(&self, path: &str, body: Value) -> Answer {
+    pub(crate) async fn put(&self, path: &str, body: Value) -> Answer {
         self.send("PUT", path, Some(body), &[]).await
     }
 
-    pub(super) async fn delete(&self, path: &str) -> Answer {
+    pub(crate) async fn delete(&self, path: &str) -> Answer {
         self.send("DELETE", path, None, &[]).await
     }
 
     /// Creates an object and returns it from the response.
-    pub(super) async fn create(&self, path: &str, body: Value) -> Value {
+    pub(crate) async fn create(&self, path: &str, body: Value) -> Value {
         let answer = self.post(path, body).await;
         assert_eq!(answer.status, 201, "POST {path}: {}", answer.text);
         answer.data()
     }
 
     /// Returns the number of audit entries.
-    pub(super) async fn audit_count(&self) -> usize {
+    pub(crate) async fn audit_count(&self) -> usize {
         let answer = self.get("/audit?limit=1").await;
         assert_eq!(answer.status, 200, "{}", answer.text);
         answer.header("x-total-count").parse().expect("a count")
     }
 
     /// Returns the newest audit entry.
-    pub(super) async fn last_audit(&self) -> Value {
+    pub(crate) async fn last_audit(&self) -> Value {
         self.get("/audit?limit=1").await.data()[0].clone()
     }
 }
 
 impl Answer {
-    pub(super) fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("not JSON ({error}): {:?}", self.text))
     }
 
-    pub(super) fn data(&self) -> Value {
+    pub(crate) fn data(&self) -> Value {
         let body = self.json();
         assert!(body.get("data").is_some(), "no data: {body}");
         body["data"].clone()
     }
 
-    pub(super) fn header(&self, name: &str) -> &str {
+    pub(crate) fn header(&self, name: &str) -> &str {
         self.headers
             .get(name)
             .unwrap_or_else(|| panic!("no header {name} in {:?}", self.headers))
@@ -164,7 +164,7 @@ impl Answer {
     }
 
     /// Asserts that the response is an error in the envelope, and returns its details.
-    pub(super) fn error(&self, status: u16, code: &str) -> Value {
+    pub(crate) fn error(&self, status: u16, code: &str) -> Value {
         assert_eq!(self.status, status, "{}", self.text);
         assert_eq!(self.header("content-type"), "application/json");
         let body = self.json();

@@ -35,6 +35,7 @@ fn sample(key: &str) -> Option<Value> {
         "network.bridges" => json!([{"name": "br9", "ports": ["eth8"]}]),
         "network.vlans" => json!([{"name": "eth9.30", "parent": "eth9", "id": 30}]),
         "dataplane.xdp_interfaces" => json!([{"interface": "wan9", "mode": "native"}]),
+        "ai" => json!({"enabled": true, "endpoint": "http://127.0.0.1:9", "api_key": "s3cret-of-models"}),
         "alerts.email" => {
             json!({"enabled": true, "host": "smtp.example", "username": "gw", "password": "s3cret-of-mail",
             "from": "gw@example.net", "to": ["anna@example.net"]})

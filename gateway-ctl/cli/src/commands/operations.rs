@@ -1,7 +1,9 @@
 //! Commands for logs, backups, captures, secrets and the assistant.
 
 use super::build::{column, command, delete, get, list, operand, post, put};
-use crate::grammar::{Arity, Column, Command, Flag, Group, Kind, ParameterKind, Prints, Special, Work};
+use crate::grammar::{
+    Arity, Bad, Column, Command, Flag, Group, Kind, ParameterKind, Prints, Special, Verdict, Work,
+};
 
 /// Shells with completions.
 const SHELLS: &[&str] = &["bash", "zsh", "fish"];
@@ -227,15 +229,52 @@ fn capture() -> Vec<Command> {
 }
 
 fn assistant() -> Vec<Command> {
+    const MODELS: &[Column] = &[
+        column("NAME", "name"),
+        column("SIZE", "size"),
+        column("VRAM", "size_vram"),
+        column("UNTIL", "expires_at"),
+    ];
+    let text = operand("text", ParameterKind::Text, Arity::One);
+    let name = operand("name", ParameterKind::Text, Arity::One);
     vec![
         command("status", get("/ai/status"), "Status of the assistant")
             .examples(["ai status", "ai status | jq .reachable"]),
         command("query", post("/ai/query"), "Request a suggestion; applies nothing")
-            .operands([operand("text", ParameterKind::Text, Arity::One)])
+            .operands([text])
             .remark("suggestion only; nothing was applied")
             .examples([
                 "ai query 'send the TV through the tunnel to Sweden'",
                 "ai query 'why is it slow' | jq -r .answer",
             ]),
+        command("policy", post("/ai/policy"), "Request a policy; applies nothing")
+            .operands([text])
+            .remark("suggestion only; nothing was applied")
+            .examples([
+                "ai policy 'block the guests'",
+                "ai policy 'block the guests' | jq '.suggestions[0].body'",
+            ]),
+        list(get("/ai/models/running"), "Models in memory", MODELS)
+            .verb("models")
+            .examples(["ai models", "ai models | cut -f1"]),
+        command("load", post("/ai/models/load"), "Load a model into memory")
+            .operands([name])
+            .examples(["ai load qwen2.5:3b", "ai load qwen2.5:3b | jq .loaded"]),
+        command("unload", post("/ai/models/unload"), "Free the memory of a model")
+            .operands([name])
+            .examples(["ai unload qwen2.5:3b", "ai unload qwen2.5:3b | jq .loaded"]),
+        command("pull", post("/ai/models/pull"), "Start the download of a model")
+            .operands([name])
+            .examples(["ai pull qwen2.5:3b", "ai pull qwen2.5:3b | jq -r .state"]),
+        command("remove", delete("/ai/models/{name}"), "Remove a model from the server")
+            .operands([name])
+            .examples(["ai remove qwen2.5:3b", "ai remove qwen2.5:3b | jq .deleted"]),
+        command("service", post("/ai/service"), "Start or stop the local server of models")
+            .operands([operand("action", ParameterKind::Word(&["start", "stop"]), Arity::One)])
+            .examples(["ai service start", "ai service stop"]),
+        command("validate", post("/ai/validate"), "Check a policy; changes nothing")
+            .operands([operand("json", ParameterKind::Json, Arity::Optional)])
+            .verdict(Verdict { field: "/valid", bad: Bad::False, exit: 6 })
+            .examples(["ai validate policy.json", "ai validate policy.json | jq .issues"]),
     ]
 }

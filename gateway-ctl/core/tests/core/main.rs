@@ -22,6 +22,7 @@ mod name_servers;
 mod openvpn;
 mod ordinary_traffic;
 mod paths;
+mod plan_check;
 mod plan_history;
 mod posture;
 mod profiles;

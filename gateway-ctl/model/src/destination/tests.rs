@@ -42,6 +42,12 @@ fn cases() -> Vec<Case> {
             here: json!({"config": format!("{OVPN}verb 3\n"), "notes": "x"}),
         },
         Case {
+            name: "ai",
+            input: json!({"endpoint": "http://127.0.0.1:8000", "api_key": "s3cret"}),
+            elsewhere: vec![json!({"endpoint": "http://127.0.0.1:8001"})],
+            here: json!({"endpoint": "http://127.0.0.1:8000/", "model": "other"}),
+        },
+        Case {
             name: "alerts.email",
             input: json!({"host": "smtp.example", "username": "gw", "password": "s3cret"}),
             elsewhere: vec![

@@ -21,7 +21,7 @@ mod privacy_blocks;
 pub use alert_email::{AlertEmail, MailSecurity};
 pub use alert_mqtt::AlertMqtt;
 pub use alerts::{AlertWebhook, Severity, WebhookFormat, with_token};
-pub use assistant::AssistantConfig;
+pub use assistant::{AssistantConfig, AssistantKind};
 pub use backup::{BackupConfig, BackupTarget, Include, PASSPHRASE_MIN, TargetType, host_key_fingerprint};
 pub use bluetooth::{BluetoothFailover, BluetoothSettings};
 pub use captive::{CaptiveCheck, CaptiveTarget};

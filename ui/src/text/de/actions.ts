@@ -2,6 +2,8 @@ import type { Text } from '..'
 
 const OBJECTS: Record<string, string> = {
   ai_config: 'KI-Einstellungen',
+  ai_model: 'Sprachmodell',
+  ai_service: 'Dienst der Sprachmodelle',
   alert: 'Alarm',
   alert_email: 'Alarm-Mail',
   alert_mqtt: 'MQTT-Broker',
@@ -115,6 +117,7 @@ const VERBS: Record<string, string> = {
 /** Actions that are no verb and its object. */
 const WHOLE: Record<string, string> = {
   accept_node: 'Schlüssel eines Knotens annehmen',
+  ask_assistant: 'Assistenten fragen',
   approve_node: 'über einen Knoten entscheiden',
   create_node_key: 'Schlüssel dieses Gateways anlegen',
   exchange_node: 'Schlüssel mit einem Knoten tauschen',
@@ -128,12 +131,16 @@ const WHOLE: Record<string, string> = {
   register_mesh_peer: 'Mesh-Peer aufnehmen',
   bring_down_tunnel: 'Tunnel trennen',
   bring_up_tunnel: 'Tunnel verbinden',
+  control_ai_service: 'Dienst der Sprachmodelle starten oder anhalten',
   change_password: 'Passwort ändern',
   export_backup_encrypted: 'Sicherung verschlüsselt exportieren',
   export_config_encrypted: 'Konfiguration verschlüsselt exportieren',
   import_wireguard_tunnel: 'WireGuard-Tunnel importieren',
+  load_ai_model: 'Sprachmodell laden',
   login: 'anmelden',
   logout: 'abmelden',
+  pull_ai_model: 'Sprachmodell herunterladen',
+  unload_ai_model: 'Sprachmodell entladen',
   remove_from_dns_allowlist: 'aus der Erlaubnisliste entfernen',
   remove_from_dns_blocklist: 'aus der Blockliste entfernen',
   reveal_tunnel_config: 'Konfiguration eines Tunnels mit Schlüsseln lesen',

@@ -4,6 +4,7 @@ export const functions: Text['functions'] = {
   alert_deliveries: 'Zustellung der Alarme',
   alerts: 'Alarme',
   anomalies: 'Auffälligkeiten',
+  assistant: 'Assistent',
   attachments: 'Anbringung der Programme',
   backup: 'Sicherungen',
   backups: 'Sicherungen',

@@ -3,6 +3,7 @@ export const functions = {
   alert_deliveries: 'Delivery of alerts',
   alerts: 'Alerts',
   anomalies: 'Anomalies',
+  assistant: 'Assistant',
   attachments: 'Attachment of programs',
   backup: 'Backups',
   backups: 'Backups',
