@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use gateway_common::wire::SLOT_NONE;
 use gateway_core::plan::{Attachment, Plan};
 use gateway_core::shared::Shared;
 use parking_lot::Mutex;
@@ -119,7 +118,7 @@ impl Inner {
             hook(last.generation, plan);
         }
         // Without any plan, the programs block by themselves.
-        if is_applied || self.programs.live().is_ok_and(|slot| slot == SLOT_NONE) {
+        if is_applied || self.programs.live().is_ok_and(|slot| slot.is_none()) {
             outcome.failed.retain(|failure| !plan.attach.contains_key(&failure.resource));
             self.attach(&plan.attach, &mut outcome, &mut added);
         }

@@ -307,7 +307,7 @@ fn at_rest_everything_is_marked_as_blocked() {
     let prefix = Prefix::unique().expect("a prefix");
     let pins = Pins(prefix.pin_directory());
     let mut programs = Programs::load(&pins.0).expect("the programs load");
-    assert_eq!(programs.live().expect("the slot"), 0);
+    assert_eq!(programs.live().expect("the slot"), None);
     let mut runner = TestRunner::deterministic();
     let environment = PlanMaps::new(None);
     for round in 0..2000 {
@@ -407,7 +407,7 @@ fn flows_to_resolved_addresses_keep_the_policy_until_they_end() {
     let mut programs = Programs::load(&pins.0).expect("the programs load");
     programs.apply(&films()).expect("the plan goes live");
     assert_eq!(leg_to_the_films(&mut programs, 10_003), 17);
-    let slot = programs.live().expect("the slot");
+    let slot = programs.live().expect("the slot").expect("a plan").get();
     let key = FqdnIpKey { slot, client: sender(), address: Address::v4(FILMS) };
     programs.maps.domains.put(&key, &FqdnIpValue { rank: 0, until: 1 }).expect("it has ended");
     assert_eq!(leg_to_the_films(&mut programs, 10_004), 16, "a new flow after the end");

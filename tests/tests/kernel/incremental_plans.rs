@@ -49,7 +49,7 @@ fn a_difference_of_another_program_in_the_other_slot_is_found_by_the_next_compar
     for _ in 0..2 {
         programs.activate(&plan).expect("the plan goes live");
     }
-    let live = programs.live().expect("the slot");
+    let live = programs.live().expect("the slot").expect("a plan").get();
     let key = programs.maps.sources4.read().expect("read").into_keys().find(|(_, key)| key.slot != live);
     programs.maps.sources4.remove(&key.expect("an entry of the other slot")).expect("removed");
     programs.activate(&plan).expect("the plan goes live");

@@ -68,12 +68,12 @@ fn each_difference_of_another_program_is_noticed() {
     programs.apply(&plan).expect("the plan goes live");
     let same = |programs: &mut Programs| !programs.apply(&plan).expect("the plan is live").changed;
     for rank in [0, 4_096, POLICIES - 1] {
-        let slot = programs.live().expect("the slot");
+        let slot = programs.live().expect("the slot").expect("a plan").get();
         let index = action_index(slot, rank).expect("an index");
         programs.maps.actions.set(index, ActionValue::default()).expect("written");
         assert!(!same(&mut programs), "the action of rank {rank}");
         assert!(same(&mut programs));
-        let slot = programs.live().expect("the slot");
+        let slot = programs.live().expect("the slot").expect("a plan").get();
         let entries = programs.maps.sources4.read().expect("read");
         let key = entries.keys().filter(|(_, key)| key.slot == slot).nth(rank as usize).expect("an entry");
         programs.maps.sources4.remove(key).expect("removed");
@@ -100,5 +100,5 @@ async fn only_a_run_that_checks_the_maps_reads_them() {
     dataplane.with(Programs::deny_all).expect("default deny");
     let restored = dataplane.apply(&plan, Check::Plan).await;
     assert_eq!((restored.drift.len(), restored.failed.len()), (1, 0), "{restored:?}");
-    assert_ne!(dataplane.with(|programs| programs.live()).expect("the slot"), 0);
+    assert_ne!(dataplane.with(|programs| programs.live()).expect("the slot"), None);
 }

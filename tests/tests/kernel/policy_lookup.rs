@@ -41,7 +41,7 @@ fn filter_that_an_outsider_changed_is_repaired() {
     assert_eq!(send(&mut programs, 1).0, Mark::leg(16).0);
     let mut port = 1;
     for is_of_levels in [false, true] {
-        let slot = programs.live().expect("a slot");
+        let slot = programs.live().expect("the slot").expect("a plan").get();
         if is_of_levels {
             programs.maps.prefix_levels.set(slot, FilterLevels::default()).expect("levels");
         } else {

@@ -174,7 +174,7 @@ mod in_guest {
         assert_eq!(AttachMode::of_this_kernel(), AttachMode::Clsact);
         let testbed = Testbed::new();
         let mut programs = testbed.load();
-        assert_eq!(programs.live().expect("the slot"), SLOT_NONE);
+        assert_eq!(programs.live().expect("the slot"), None);
         for name in ["gw_ingress", "gw_lan_egress", "gw_guard", "gw_wan_ingress"] {
             let info = programs.program(name).expect("the program").info().expect("the kernel knows it");
             println!("{name}: {:?} instructions verified", info.verified_instruction_count());

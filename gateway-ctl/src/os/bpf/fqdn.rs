@@ -4,12 +4,13 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use gateway_common::maps::action_index;
-use gateway_common::wire::{ClientKey, FqdnIpKey, SLOT_NONE};
+use gateway_common::wire::{ClientKey, FqdnIpKey};
 use gateway_core::dns::{Name, NameRef};
 use gateway_core::fqdn_cache::Key;
 
 use super::flow_clock::ticks;
 use super::maps::Entries;
+use super::slot::PlanSlot;
 use super::{Error, Programs};
 
 impl Programs {
@@ -21,16 +22,18 @@ impl Programs {
         name: NameRef<'_>,
         addresses: &[(IpAddr, Duration)],
     ) -> Result<(), Error> {
-        let slot = self.live()?;
+        // Without a plan nothing is forwarded. The next plan includes the DNS-learned IP addresses.
+        let slot = self.live()?.map(PlanSlot::get);
         let now = ticks();
         for (address, ttl) in addresses {
             let address = (*address).into();
             let value = self.learned.record((client, address), name, ttl.as_secs(), now)?;
-            for (client, address) in self.learned.take_evicted() {
+            let evicted = self.learned.take_evicted();
+            let Some(slot) = slot else { continue };
+            for (client, address) in evicted {
                 self.maps.domains.remove(&FqdnIpKey { slot, client, address })?;
             }
-            // Without a plan nothing is forwarded. The next plan includes the DNS-learned IP addresses.
-            if let Some(value) = value.filter(|_| slot != SLOT_NONE) {
+            if let Some(value) = value {
                 self.maps.domains.put(&FqdnIpKey { slot, client, address }, &value)?;
             }
         }
@@ -46,9 +49,7 @@ impl Programs {
     pub fn sweep_learned(&mut self) -> Result<(), Error> {
         let slot = self.live()?;
         let (changed, gone) = self.learned.sweep(ticks());
-        if slot == SLOT_NONE {
-            return Ok(());
-        }
+        let Some(slot) = slot.map(PlanSlot::get) else { return Ok(()) };
         for ((client, address), value) in changed {
             self.maps.domains.put(&FqdnIpKey { slot, client, address }, &value)?;
         }
@@ -60,7 +61,7 @@ impl Programs {
 
     /// Restores the entries that an earlier run left beside the active plan. Clients still have those answers.
     pub(super) fn restore_learned(&mut self) -> Result<(), Error> {
-        let slot = self.live()?;
+        let Some(slot) = self.live()?.map(PlanSlot::get) else { return Ok(()) };
         let entries = self.maps.domains.read()?.into_iter().filter(|(key, _)| key.slot == slot);
         let entries: Vec<(Key, _)> = entries.map(|(key, value)| ((key.client, key.address), value)).collect();
         let actions = &self.maps.actions;

@@ -14,6 +14,7 @@ use super::fast_path::EpochChange;
 use super::flow_clock::ticks;
 use super::grace::grace;
 use super::maps::Entries;
+use super::slot::PlanSlot;
 use super::tables::{Tables, Visit};
 use super::{Error, Programs};
 
@@ -28,22 +29,23 @@ pub struct Swap {
 }
 
 impl Programs {
-    /// Returns the active slot, 0 under default deny.
-    pub fn live(&self) -> Result<Slot, Error> {
-        self.maps.live.get(0)
+    /// Returns the active slot. `None` is default deny.
+    pub fn live(&self) -> Result<Option<PlanSlot>, Error> {
+        Ok(PlanSlot::of_wire(self.maps.live.get(0)?))
     }
 
     /// Returns the generation of the active plan, 0 without one.
     pub fn generation(&self) -> Result<u32, Error> {
         match self.live()? {
-            SLOT_NONE => Ok(0),
-            slot => Ok(self.maps.plans.get(slot)?.generation),
+            None => Ok(0),
+            Some(slot) => Ok(self.maps.plans.get(slot.get())?.generation),
         }
     }
 
     /// Returns the generation of the newest plan in the maps, live or not; 0 without one.
     pub fn newest_generation(&self) -> Result<u32, Error> {
-        let [first, second] = [1, 2].map(|slot| self.maps.plans.get(slot).map(|plan| plan.generation));
+        let [first, second] =
+            PlanSlot::ALL.map(|slot| self.maps.plans.get(slot.get()).map(|plan| plan.generation));
         Ok(first?.max(second?))
     }
 
@@ -61,9 +63,10 @@ impl Programs {
 
     /// Activates `plan`, atomically for every packet. Does nothing if it is already active.
     pub fn apply(&mut self, plan: &Dataplane) -> Result<Swap, Error> {
-        let live = self.live()?;
-        if live != SLOT_NONE && self.is_in(plan, live)? {
-            let generation = self.maps.plans.get(live)?.generation;
+        if let Some(live) = self.live()?
+            && self.is_in(plan, live)?
+        {
+            let generation = self.maps.plans.get(live.get())?.generation;
             return Ok(Swap { generation, ..Swap::default() });
         }
         self.activate(plan)
@@ -77,9 +80,8 @@ impl Programs {
         if plan.actions.len() > POLICIES as usize {
             return Err(Error::TooManyPolicies { count: plan.actions.len(), limit: POLICIES });
         }
-        let live = self.live()?;
+        let target = PlanSlot::next(self.live()?);
         let generation = self.newest_generation()?.wrapping_add(1).max(self.lowest_generation).max(1);
-        let target = if live == 1 { 2 } else { 1 };
         let mut swap = Swap { generation, changed: true, ..Swap::default() };
         let reported = slotted(target, self.learned.under(plan, ticks()));
         let header = PlanValue { generation, seed: self.seed()?, ..plan.header };
@@ -87,18 +89,19 @@ impl Programs {
         let have = self.written.take(target);
         let tables = Tables::new(plan, target);
         tables.each(&mut self.maps, have.as_ref(), &mut Write { swap: &mut swap })?;
-        Write { swap: &mut swap }.visit(&mut self.maps.domains, &reported, None, |key| key.slot == target)?;
-        if let Some(first) = action_index(target, 0) {
+        Write { swap: &mut swap }
+            .visit(&mut self.maps.domains, &reported, None, |key| key.slot == target.get())?;
+        if let Some(first) = action_index(target.get(), 0) {
             self.maps.actions.write_from(first, &plan.actions)?;
         }
         self.write_filter(&PrefixFilter::new(plan), target)?;
-        self.maps.plans.set(target, header)?;
+        self.maps.plans.set(target.get(), header)?;
         self.written.note(tables);
         // Both slots share these maps: additions come before the flip, removals after it.
         let (authorised, legs) = (self.maps.authorised.read()?, self.maps.egress_legs.read()?);
         put_missing(&mut self.maps.authorised, &authorised, &plan.authorised)?;
         put_missing(&mut self.maps.egress_legs, &legs, &plan.egress_legs)?;
-        self.maps.live.set(0, target)?;
+        self.maps.live.set(0, target.get())?;
         // Entries of the fast path have the generation of their plan. The epoch ends them in any case.
         self.fast_path.invalidate(EpochChange::Plan)?;
         grace()?;
@@ -110,8 +113,8 @@ impl Programs {
     /// Returns the secret of the digests in the flow table. It reuses that of earlier plans, so that flows outlive a
     /// swap.
     pub(super) fn seed(&self) -> Result<u32, Error> {
-        for slot in [1, 2] {
-            let seed = self.maps.plans.get(slot)?.seed;
+        for slot in PlanSlot::ALL {
+            let seed = self.maps.plans.get(slot.get())?.seed;
             if seed != 0 {
                 return Ok(seed);
             }
@@ -122,8 +125,8 @@ impl Programs {
     }
 
     /// Reports whether a slot holds `plan`. Stops at the first map that differs.
-    fn is_in(&mut self, plan: &Dataplane, slot: Slot) -> Result<bool, Error> {
-        let header = self.maps.plans.get(slot)?;
+    fn is_in(&mut self, plan: &Dataplane, slot: PlanSlot) -> Result<bool, Error> {
+        let header = self.maps.plans.get(slot.get())?;
         let PlanValue { generation, seed, .. } = header;
         if header != (PlanValue { generation, seed, ..plan.header })
             || plan.actions.len() > POLICIES as usize
@@ -141,15 +144,15 @@ impl Programs {
             return Ok(false);
         }
         self.written.note(tables);
-        let Some(first) = action_index(slot, 0) else { return Ok(false) };
+        let Some(first) = action_index(slot.get(), 0) else { return Ok(false) };
         if self.maps.actions.read_from(first, plan.actions.len())? != plan.actions {
             return Ok(false);
         }
         self.has_filter(&PrefixFilter::new(plan), slot)
     }
 
-    fn write_filter(&mut self, filter: &PrefixFilter, slot: Slot) -> Result<(), Error> {
-        self.maps.prefix_levels.set(slot, filter.levels)?;
+    fn write_filter(&mut self, filter: &PrefixFilter, slot: PlanSlot) -> Result<(), Error> {
+        self.maps.prefix_levels.set(slot.get(), filter.levels)?;
         for (index, page) in filter_pages(filter, slot) {
             if self.maps.prefix_bits.get(index)? != *page {
                 self.maps.prefix_bits.set(index, *page)?;
@@ -158,8 +161,8 @@ impl Programs {
         Ok(())
     }
 
-    fn has_filter(&self, filter: &PrefixFilter, slot: Slot) -> Result<bool, Error> {
-        if self.maps.prefix_levels.get(slot)? != filter.levels {
+    fn has_filter(&self, filter: &PrefixFilter, slot: PlanSlot) -> Result<bool, Error> {
+        if self.maps.prefix_levels.get(slot.get())? != filter.levels {
             return Ok(false);
         }
         for (index, page) in filter_pages(filter, slot) {
@@ -172,8 +175,10 @@ impl Programs {
 }
 
 /// Returns the pages of a filter with their indexes in the map.
-fn filter_pages(filter: &PrefixFilter, slot: Slot) -> impl Iterator<Item = (u32, &FilterPage)> {
-    (0..).zip(&filter.pages).filter_map(move |(page, bits)| Some((filter_page_index(slot, page)?, bits)))
+fn filter_pages(filter: &PrefixFilter, slot: PlanSlot) -> impl Iterator<Item = (u32, &FilterPage)> {
+    (0..)
+        .zip(&filter.pages)
+        .filter_map(move |(page, bits)| Some((filter_page_index(slot.get(), page)?, bits)))
 }
 
 fn put_missing<E: Entries>(
@@ -254,7 +259,11 @@ impl Visit for Compare {
 }
 
 /// Returns the entries with the keys of a slot.
-pub(super) fn slotted(slot: Slot, reported: BTreeMap<Key, FqdnIpValue>) -> BTreeMap<FqdnIpKey, FqdnIpValue> {
+pub(super) fn slotted(
+    slot: PlanSlot,
+    reported: BTreeMap<Key, FqdnIpValue>,
+) -> BTreeMap<FqdnIpKey, FqdnIpValue> {
+    let slot = slot.get();
     reported
         .into_iter()
         .map(|((client, address), value)| (FqdnIpKey { slot, client, address }, value))

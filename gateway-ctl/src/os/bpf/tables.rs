@@ -10,12 +10,13 @@ use ipnet::{IpNet, Ipv4Net};
 
 use super::Error;
 use super::maps::{Entries, Maps};
+use super::slot::PlanSlot;
 
 type Prefixes<K, V> = BTreeMap<(u32, K), V>;
 
 /// Entries of a plan in a slot. Arrays are not among them, nor what both slots share.
 pub(super) struct Tables {
-    slot: Slot,
+    slot: PlanSlot,
     interfaces: BTreeMap<InterfaceKey, InterfaceValue>,
     vlans: BTreeMap<VlanKey, u32>,
     device_macs: BTreeMap<MacKey, DeviceValue>,
@@ -44,11 +45,11 @@ pub(super) trait Visit {
 
 /// Entries that this process has written into the slots.
 #[derive(Default)]
-pub(super) struct Written(BTreeMap<Slot, Tables>);
+pub(super) struct Written(BTreeMap<PlanSlot, Tables>);
 
 impl Written {
     /// Removes the entries of a slot.
-    pub(super) fn take(&mut self, slot: Slot) -> Option<Tables> {
+    pub(super) fn take(&mut self, slot: PlanSlot) -> Option<Tables> {
         self.0.remove(&slot)
     }
 
@@ -58,7 +59,8 @@ impl Written {
 }
 
 impl Tables {
-    pub(super) fn new(plan: &Dataplane, slot: Slot) -> Tables {
+    pub(super) fn new(plan: &Dataplane, plan_slot: PlanSlot) -> Tables {
+        let slot = plan_slot.get();
         let mut destinations = prefixes(slot, &plan.destinations);
         for ((list, prefix), rank) in &plan.list_destinations {
             add(&mut destinations, slot_of_list(slot, u32::from(*list)), *prefix, *rank);
@@ -72,7 +74,7 @@ impl Tables {
         let names = plan.doh_names.keys();
         let shared = plan.shared_addresses.iter();
         Tables {
-            slot,
+            slot: plan_slot,
             interfaces: plan.interfaces.iter().map(|(key, v)| (InterfaceKey { slot, ..*key }, *v)).collect(),
             vlans: plan.vlans.iter().map(|(vlan, v)| (VlanKey { slot, vlan: *vlan, _pad: 0 }, *v)).collect(),
             device_macs: macs
@@ -108,7 +110,7 @@ impl Tables {
                 visit.visit(&mut maps.$map, &self.$($field).+, have.map(|have| &have.$($field).+), $ours)?
             };
         }
-        let slot = self.slot;
+        let slot = self.slot.get();
         let in_slot = |slot_and_list: u32| list_of_slot(slot_and_list).0 == slot;
         let in_scope = |slot_and_scope: u32| scope_of_slot(slot_and_scope).0 == slot;
         visit!(interfaces, interfaces, |key| key.slot == slot);

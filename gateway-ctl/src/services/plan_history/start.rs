@@ -1,6 +1,5 @@
 //! Plan in the kernel at the start of the daemon: whether it is the last one that was noted.
 
-use gateway_common::wire::SLOT_NONE;
 use gateway_core::plan_history::{Content, Entry};
 use jiff::{SignedDuration, Timestamp};
 
@@ -16,8 +15,8 @@ pub struct KernelAtStart {
 impl KernelAtStart {
     pub(super) fn read(dataplane: &KernelDataplane) -> KernelAtStart {
         let generation = dataplane.with(|programs| match programs.live() {
-            Ok(SLOT_NONE) | Err(_) => None,
-            Ok(_) => programs.generation().ok(),
+            Ok(None) | Err(_) => None,
+            Ok(Some(_)) => programs.generation().ok(),
         });
         KernelAtStart { generation }
     }
