@@ -212,7 +212,7 @@ async fn target(
     let address = match transport.endpoint_name() {
         None => transport.address.parse().ok().map(|ip| SocketAddr::new(ip, transport.port)),
         Some(name) => {
-            let found = endpoint_names.resolve(&name, Mark::OWN.0).await;
+            let found = endpoint_names.resolve(&name, Some(Mark::OWN)).await;
             found.ok().and_then(|found| found.first().copied())
         }
     };
@@ -226,7 +226,7 @@ async fn target(
         kind,
         near: SocketAddr::from(([127, 0, 0, 1], 0)),
         address,
-        mark: Mark::OWN.0,
+        mark: Some(Mark::OWN),
     }
 }
 

@@ -83,6 +83,11 @@ impl LegId {
         Mark::leg(self.get())
     }
 
+    /// Returns the mark of the gateway's own packets by a leg. `None` is the default route.
+    pub fn host_mark(leg: Option<LegId>) -> Mark {
+        Mark::carried_by(LegId::raw(leg))
+    }
+
     pub const fn is_tunnel(self) -> bool {
         self.get() >= FIRST_TUNNEL
     }

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use gateway_common::wire::{
     ActionValue, DeviceValue, EgressAllowKey, EgressAllowValue, InterfaceKey, InterfaceValue, LocalValue,
-    PlanValue,
+    Mark, PlanValue,
 };
 use gateway_model::Secret;
 use gateway_model::kinds::policy_source::DomainPattern;
@@ -140,7 +140,7 @@ pub struct WireGuardDevice {
     pub private_key: SecretKey,
     pub listen_port: Option<u16>,
     /// Mark of the outer packets.
-    pub fwmark: u32,
+    pub fwmark: Mark,
     pub mtu: u16,
     pub peers: BTreeMap<[u8; 32], WireGuardPeer>,
 }
@@ -166,7 +166,7 @@ pub struct OpenVpnProcess {
     /// Size of the largest inner packet, if the file sets it.
     pub mtu: Option<u16>,
     /// Mark of the outer packets.
-    pub fwmark: u32,
+    pub fwmark: Mark,
     /// Names of servers get a random label in front of each resolution (`remote-random-hostname`).
     pub randomises_hostname: bool,
 }
@@ -214,7 +214,7 @@ pub struct TransportTarget {
     /// Literal address, or the address its name was last resolved to (from the facts).
     pub address: Option<SocketAddr>,
     /// Mark of its packets.
-    pub mark: u32,
+    pub mark: Option<Mark>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

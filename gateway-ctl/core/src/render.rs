@@ -208,7 +208,7 @@ fn openvpn(tunnel: &str, process: &crate::plan::OpenVpnProcess) -> OpenVpnView {
     let hash = Sha256::digest(process.config.expose());
     OpenVpnView {
         tunnel_id: tunnel.to_owned(),
-        fwmark: format!("{:#010x}", process.fwmark),
+        fwmark: format!("{:#010x}", process.fwmark.0),
         config_hash: hex(&hash),
     }
 }
@@ -224,7 +224,7 @@ fn wireguard(device: &crate::plan::WireGuardDevice) -> WireGuardView {
     WireGuardView {
         tunnel_id: device.tunnel_id.clone(),
         listen_port: device.listen_port,
-        fwmark: format!("{:#010x}", device.fwmark),
+        fwmark: format!("{:#010x}", device.fwmark.0),
         mtu: device.mtu,
         peers: device.peers.iter().map(peer).collect(),
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use gateway_common::wire::Mark;
 use gateway_core::dns::filter::Filter;
 use gateway_core::dns::{ClientIdentity, Decision, Local, Name, NameRef, Question};
 use gateway_core::indexes::Rank;
@@ -101,9 +102,9 @@ pub enum QueryEgress {
     /// The egress of the gateway itself.
     Default,
     /// One of these fwmarks for each query, in round-robin order.
-    Marked(Vec<u32>),
+    Marked(Vec<Mark>),
     /// SOCKS5 proxy. The connection to it carries the fwmark.
-    Proxy { server: SocketAddr, mark: u32, user: Option<Arc<Login>> },
+    Proxy { server: SocketAddr, mark: Mark, user: Option<Arc<Login>> },
     /// Blocked: no query leaves. Human-readable reason.
     Blocked(Arc<str>),
 }

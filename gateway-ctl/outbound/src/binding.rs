@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
+use gateway_common::wire::Mark;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::net::{TcpSocket, TcpStream, UdpSocket};
 
@@ -13,12 +14,12 @@ use crate::sockets::any_address;
 pub struct SocketBinding {
     pub interface: String,
     pub source: Option<IpAddr>,
-    pub mark: u32,
+    pub mark: Mark,
 }
 
 impl SocketBinding {
     fn bind(&self, socket: &SockRef<'_>, ipv6: bool) -> io::Result<()> {
-        socket.set_mark(self.mark)?;
+        socket.set_mark(self.mark.0)?;
         socket.bind_device(Some(self.interface.as_bytes()))?;
         let source = self.source.unwrap_or(any_address(ipv6).ip());
         socket.bind(&SocketAddr::new(source, 0).into())

@@ -130,7 +130,7 @@ mod tests {
     async fn proxy_resolves_the_name() {
         let proxy = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let egress =
-            Egress { mark: 0, proxy: Some(Proxy { server: proxy.local_addr().unwrap(), login: None }) };
+            Egress { mark: None, proxy: Some(Proxy { server: proxy.local_addr().unwrap(), login: None }) };
         let serve = async {
             let (mut stream, _) = proxy.accept().await.unwrap();
             let mut greeting = [0; 3];

@@ -7,6 +7,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use gateway_common::wire::Mark;
 use tokio::net::{TcpStream, UdpSocket};
 use zeroize::Zeroizing;
 
@@ -17,8 +18,8 @@ use crate::socks5::{self, Credentials, Destination};
 /// Fwmark and proxy of outgoing packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Egress {
-    /// 0: no mark, like other traffic of this host.
-    pub mark: u32,
+    /// `None`: no mark, like other traffic of this host.
+    pub mark: Option<Mark>,
     pub proxy: Option<Proxy>,
 }
 
@@ -73,7 +74,7 @@ pub struct UdpWrapper {
 
 impl Hash for Egress {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.mark.hash(state);
+        self.mark.map(|mark| mark.0).hash(state);
         self.proxy.as_ref().map(|proxy| proxy.server).hash(state);
     }
 }
@@ -85,7 +86,12 @@ impl Login {
 }
 
 impl Egress {
-    pub const DEFAULT: Egress = Egress { mark: 0, proxy: None };
+    pub const DEFAULT: Egress = Egress { mark: None, proxy: None };
+
+    /// Returns the egress of packets with this mark.
+    pub const fn marked(mark: Mark) -> Egress {
+        Egress { mark: Some(mark), proxy: None }
+    }
 
     /// Connects to an address, or to a name that the proxy resolves. Without a proxy a name is an error: a
     /// [`crate::Dialer`] resolves it first.
@@ -124,7 +130,7 @@ impl Egress {
 
 impl Proxy {
     /// Connects to the proxy and authenticates.
-    pub async fn open(&self, sockets: &dyn Sockets, mark: u32) -> Result<TcpStream, EgressError> {
+    pub async fn open(&self, sockets: &dyn Sockets, mark: Option<Mark>) -> Result<TcpStream, EgressError> {
         open(sockets, self.server, mark, ready(self.login.as_deref().map(Login::credentials))).await
     }
 
@@ -132,7 +138,7 @@ impl Proxy {
     pub async fn associate(
         &self,
         sockets: &dyn Sockets,
-        mark: u32,
+        mark: Option<Mark>,
     ) -> Result<(TcpStream, UdpSocket), EgressError> {
         associate(sockets, self.server, mark, ready(self.login.as_deref().map(Login::credentials))).await
     }
@@ -143,7 +149,7 @@ impl Proxy {
 pub async fn open(
     sockets: &dyn Sockets,
     proxy: SocketAddr,
-    mark: u32,
+    mark: Option<Mark>,
     login: impl Future<Output = Option<Credentials<'_>>>,
 ) -> Result<TcpStream, EgressError> {
     let mut stream = sockets.connect(proxy, mark).await.map_err(EgressError::ProxyConnect)?;
@@ -156,7 +162,7 @@ pub async fn open(
 pub async fn associate(
     sockets: &dyn Sockets,
     proxy: SocketAddr,
-    mark: u32,
+    mark: Option<Mark>,
     login: impl Future<Output = Option<Credentials<'_>>>,
 ) -> Result<(TcpStream, UdpSocket), EgressError> {
     let mut control = open(sockets, proxy, mark, login).await?;
@@ -184,7 +190,7 @@ mod tests {
             asked.store(true, Ordering::Relaxed);
             None
         };
-        let opened = open(&KernelSockets::PATIENT, unused, 0, login).await;
+        let opened = open(&KernelSockets::PATIENT, unused, None, login).await;
         assert!(matches!(opened, Err(EgressError::ProxyConnect(_))), "{opened:?}");
         assert!(!asked.load(Ordering::Relaxed));
     }

@@ -50,7 +50,7 @@ impl Resolver {
     }
 
     /// Returns the addresses of an endpoint (`name:port`). The queries carry the mark of the later connection.
-    pub async fn resolve(&self, endpoint: &str, mark: u32) -> io::Result<Vec<SocketAddr>> {
+    pub async fn resolve(&self, endpoint: &str, mark: Option<Mark>) -> io::Result<Vec<SocketAddr>> {
         let (name, port) = endpoint.rsplit_once(':').ok_or(io::ErrorKind::InvalidInput)?;
         let port: u16 = port.parse().map_err(|_| io::ErrorKind::InvalidInput)?;
         self.find(name, port, mark, LOOKUP_TIMEOUT).await
@@ -61,10 +61,10 @@ impl Resolver {
         &self,
         name: &str,
         port: u16,
-        mark: u32,
+        mark: Option<Mark>,
         host_timeout: Duration,
     ) -> io::Result<Vec<SocketAddr>> {
-        let is_default_route = mark == Mark::OWN.0 || mark == 0;
+        let is_default_route = mark.is_none_or(|mark| mark == Mark::OWN);
         let servers = self.servers();
         match (servers.is_empty(), is_default_route) {
             (false, _) => by_servers(&servers, name, port, mark).await,
@@ -81,7 +81,12 @@ impl Resolver {
 }
 
 /// Queries the servers in order until one answers.
-async fn by_servers(servers: &[SocketAddr], name: &str, port: u16, mark: u32) -> io::Result<Vec<SocketAddr>> {
+async fn by_servers(
+    servers: &[SocketAddr],
+    name: &str,
+    port: u16,
+    mark: Option<Mark>,
+) -> io::Result<Vec<SocketAddr>> {
     let mut last = io::Error::from(io::ErrorKind::NotFound);
     for server in servers {
         let both = async {
@@ -102,7 +107,12 @@ async fn by_servers(servers: &[SocketAddr], name: &str, port: u16, mark: u32) ->
     Err(last)
 }
 
-async fn query(server: SocketAddr, name: &str, rtype: RecordType, mark: u32) -> io::Result<Vec<IpAddr>> {
+async fn query(
+    server: SocketAddr,
+    name: &str,
+    rtype: RecordType,
+    mark: Option<Mark>,
+) -> io::Result<Vec<IpAddr>> {
     let id = getrandom::u32().map_err(io::Error::other)? as u16;
     let invalid = || io::Error::new(io::ErrorKind::InvalidInput, format!("{name} is no domain name"));
     let query = DnsQuery::new(id, name, rtype).ok_or_else(invalid)?;
@@ -127,10 +137,10 @@ mod tests {
     #[tokio::test]
     async fn without_name_servers_only_names_of_the_default_route_are_resolved() {
         let names = Resolver::default();
-        let found = names.resolve("localhost:1194", Mark::OWN.0).await.expect("the host's resolver");
+        let found = names.resolve("localhost:1194", Some(Mark::OWN)).await.expect("the host's resolver");
         assert!(found.iter().all(|address| address.ip().is_loopback() && address.port() == 1194));
         for mark in [Mark::carried_by(1), Mark::carried_by(16), Mark(0x4701_8002)] {
-            let refused = names.resolve("localhost:1194", mark.0).await.expect_err("no name server");
+            let refused = names.resolve("localhost:1194", Some(mark)).await.expect_err("no name server");
             assert!(refused.to_string().contains("dns.bootstrap_servers"), "{mark:?}: {refused}");
         }
     }

@@ -13,9 +13,9 @@ use tokio::net::{TcpSocket, TcpStream, UdpSocket};
 /// Factory of sockets with an fwmark. It never returns a socket without the requested mark.
 pub trait Sockets: Send + Sync + 'static {
     /// Returns a socket connected to one address, with its own source port.
-    fn datagrams(&self, to: SocketAddr, mark: u32) -> io::Result<UdpSocket>;
+    fn datagrams(&self, to: SocketAddr, mark: Option<Mark>) -> io::Result<UdpSocket>;
     /// Connects over TCP.
-    fn connect(&self, to: SocketAddr, mark: u32) -> BoxFuture<'static, io::Result<TcpStream>>;
+    fn connect(&self, to: SocketAddr, mark: Option<Mark>) -> BoxFuture<'static, io::Result<TcpStream>>;
 }
 
 /// Detection of dead peers.
@@ -62,7 +62,7 @@ impl KernelSockets {
 }
 
 impl Sockets for KernelSockets {
-    fn datagrams(&self, to: SocketAddr, mark: u32) -> io::Result<UdpSocket> {
+    fn datagrams(&self, to: SocketAddr, mark: Option<Mark>) -> io::Result<UdpSocket> {
         #[expect(clippy::disallowed_methods, reason = "this package connects")]
         let socket = Socket::new(Domain::for_address(to), Type::DGRAM.nonblocking(), Some(Protocol::UDP))?;
         mark_socket(&SockRef::from(&socket), to, mark)?;
@@ -72,7 +72,7 @@ impl Sockets for KernelSockets {
         UdpSocket::from_std(socket.into())
     }
 
-    fn connect(&self, to: SocketAddr, mark: u32) -> BoxFuture<'static, io::Result<TcpStream>> {
+    fn connect(&self, to: SocketAddr, mark: Option<Mark>) -> BoxFuture<'static, io::Result<TcpStream>> {
         let keepalive = self.keepalive;
         Box::pin(async move {
             let socket = if to.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
@@ -87,14 +87,14 @@ impl Sockets for KernelSockets {
 
 /// Sets the fwmark of a socket. Plain DNS queries without one get [`Mark::OWN_QUERY`], or they would be redirected to
 /// the resolver of this host, which sends them. Without the right to set marks nothing is redirected either.
-fn mark_socket(socket: &SockRef<'_>, to: SocketAddr, mark: u32) -> io::Result<()> {
+fn mark_socket(socket: &SockRef<'_>, to: SocketAddr, mark: Option<Mark>) -> io::Result<()> {
     match (mark, to.port()) {
-        (0, DNS_PORT) => {
+        (None, DNS_PORT) => {
             let _ = socket.set_mark(Mark::OWN_QUERY.0);
             Ok(())
         }
-        (0, _) => Ok(()),
-        _ => socket.set_mark(mark),
+        (None, _) => Ok(()),
+        (Some(mark), _) => socket.set_mark(mark.0),
     }
 }
 
@@ -117,8 +117,10 @@ mod tests {
             Err(error) => assert_eq!(error.kind(), io::ErrorKind::PermissionDenied),
         };
         let sockets = KernelSockets::QUICK;
-        carried(sockets.datagrams(to, 0x1234).and_then(|socket| SockRef::from(&socket).mark()));
-        carried(sockets.connect(to, 0x1234).await.and_then(|stream| SockRef::from(&stream).mark()));
-        assert_eq!(SockRef::from(&sockets.connect(to, 0).await.unwrap()).mark().unwrap(), 0);
+        carried(sockets.datagrams(to, Some(Mark(0x1234))).and_then(|socket| SockRef::from(&socket).mark()));
+        carried(
+            sockets.connect(to, Some(Mark(0x1234))).await.and_then(|stream| SockRef::from(&stream).mark()),
+        );
+        assert_eq!(SockRef::from(&sockets.connect(to, None).await.unwrap()).mark().unwrap(), 0);
     }
 }

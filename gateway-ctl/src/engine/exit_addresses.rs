@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use futures_util::future::{join_all, select_ok};
-use gateway_common::wire::Mark;
+use gateway_core::indexes::LegId;
 use gateway_core::leak_check::{ExitAnswers, ExitQuery, Plan};
 use gateway_core::stun::{BindingAnswer, TransactionId, binding_request, parse_answer};
 use gateway_model::validated::{Endpoint, Host};
@@ -61,11 +61,11 @@ async fn ask_by(query: &ExitQuery, servers: &[Endpoint], names: &Resolver) -> Re
 
 /// Resolves and asks a server, both by the egress of the query.
 async fn ask_server(query: &ExitQuery, server: &Endpoint, names: &Resolver) -> io::Result<IpAddr> {
-    let mark = Mark::carried_by(query.leg.get()).0;
+    let mark = LegId::host_mark(Some(query.leg));
     let to = match server.host {
         Host::Address(address) => SocketAddr::new(address, server.port),
         Host::Name(_) => {
-            let mut found = names.resolve(&server.to_string(), mark).await?.into_iter();
+            let mut found = names.resolve(&server.to_string(), Some(mark)).await?.into_iter();
             let of_family = found.find(|address| address.is_ipv6() == query.source.is_ipv6());
             of_family.ok_or_else(|| io::Error::other(format!("it has no {} address", family(query))))?
         }

@@ -14,6 +14,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use gateway_common::wire::Mark;
 use gateway_core::facts::{Facts, TransportFact};
 use gateway_core::plan::{TransportKind, TransportTarget};
 use gateway_outbound::backoff::{Backoff, spread};
@@ -141,7 +142,7 @@ impl Transports {
     }
 
     /// Makes all bridges with this fwmark reconnect, because their egress has changed.
-    pub fn renew(&self, mark: u32) {
+    pub fn renew(&self, mark: Option<Mark>) {
         let running = self.running.lock();
         for one in running.values().filter(|one| one.target.mark == mark) {
             one.again.notify_one();

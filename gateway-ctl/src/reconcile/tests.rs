@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use gateway_common::wire::Mark;
 use gateway_core::facts::Link;
 use gateway_core::indexes::ProxyIndex;
 use gateway_core::plan::{
@@ -113,7 +114,7 @@ fn plan(tunnel: &str, leg: u32) -> Plan {
         tunnel_id: tunnel.to_owned(),
         private_key: SecretKey([1; 32]),
         listen_port: None,
-        fwmark: 0,
+        fwmark: Mark(0),
         mtu: 1420,
         peers: Default::default(),
     };

@@ -126,7 +126,7 @@ fn config(name: &str, device: &WireGuardDevice) -> DeviceConfig {
         name: name.to_owned(),
         private_key: Key::new(private_key.0),
         listen_port: *listen_port,
-        fwmark: *fwmark,
+        fwmark: fwmark.0,
         mtu: *mtu,
         peers: peers.collect(),
     }
@@ -134,6 +134,7 @@ fn config(name: &str, device: &WireGuardDevice) -> DeviceConfig {
 
 #[cfg(test)]
 mod tests {
+    use gateway_common::wire::Mark;
     use gateway_core::plan::SecretKey;
 
     use super::*;
@@ -144,7 +145,7 @@ mod tests {
             tunnel_id: "t".to_owned(),
             private_key: SecretKey([0x5a; 32]),
             listen_port: None,
-            fwmark: 0,
+            fwmark: Mark(0),
             mtu: 1420,
             peers: BTreeMap::from([(
                 [0x5b; 32],

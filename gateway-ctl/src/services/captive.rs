@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use gateway_common::wire::Mark;
 use gateway_core::captive::{CaptiveState, evaluate, overall, parse_head};
+use gateway_core::indexes::LegId;
 use gateway_core::network::UplinkSettings;
 use gateway_model::settings::groups::{CaptiveCheck, CaptiveTarget};
 use gateway_outbound::SocketBinding;
@@ -55,7 +55,7 @@ pub async fn check(world: &World) -> Vec<UplinkCheck> {
 
 async fn check_uplink(world: &World, uplink: &UplinkSettings, targets: &[CaptiveTarget]) -> UplinkCheck {
     let interface = uplink.interface.clone();
-    let mark = Mark::carried_by(uplink.number.get()).0;
+    let mark = LegId::host_mark(Some(uplink.number));
     let binding = SocketBinding { interface: interface.clone(), source: None, mark };
     // Without a kernel, no rule keeps the requests on the uplink.
     let binding = world.attached.is_some().then_some(binding);

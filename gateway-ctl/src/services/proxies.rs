@@ -13,7 +13,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gateway_common::wire::Mark;
 use gateway_core::compile::proxy_login;
 use gateway_core::facts::ProxyFact;
 use gateway_core::indexes::LegId;
@@ -176,7 +175,7 @@ impl Proxies {
         }
         known.last_attempt = Some(Instant::now());
         known.attempts = known.attempts.wrapping_add(1);
-        let mark = Mark::carried_by(LegId::raw(carrying_leg(legs, known.attempts))).0;
+        let mark = Some(LegId::host_mark(carrying_leg(legs, known.attempts)));
         let (sender, endpoint_names) = (self.sender.clone(), self.context.endpoint_names.clone());
         tokio::spawn(async move {
             let found = endpoint_names.resolve(&name, mark).await.map_err(|error| error.to_string());

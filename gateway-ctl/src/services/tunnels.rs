@@ -23,6 +23,7 @@ use gateway_model::kinds::tunnel::TunnelType;
 use gateway_model::kinds::tunnel_health::{Health, PeerLive, TunnelLive, TunnelStatus};
 use gateway_model::settings::groups::CoverSettings;
 use gateway_model::{Id, State, Tunnel};
+use gateway_outbound::Egress;
 use jiff::Timestamp;
 
 use crate::clock::handshake_time;
@@ -135,8 +136,11 @@ impl Tunnels {
         self.probes.keep(|id| state.tunnels.contains(id));
         self.liveness.keep(|id| state.tunnels.contains(id));
         let outer = |tunnel: &Tunnel| match tunnel.bridge {
-            None => Some(plan.plan.wireguard.get(&tunnel_interface(tunnel))?.fwmark),
-            Some(_) => Some(plan.plan.transports.get(&tunnel.meta.id.to_string())?.mark),
+            None => Some(Egress::marked(plan.plan.wireguard.get(&tunnel_interface(tunnel))?.fwmark)),
+            Some(_) => {
+                let mark = plan.plan.transports.get(&tunnel.meta.id.to_string())?.mark;
+                Some(Egress { mark, proxy: None })
+            }
         };
         let mut connected = Facts::default();
         self.context.engines.transports.enrich(&mut connected);
@@ -239,7 +243,7 @@ impl Tunnels {
                 .rev()
                 .map(|seconds| now + Duration::from_secs(*seconds))
                 .collect();
-            self.context.engines.transports.renew(Mark::OWN.0);
+            self.context.engines.transports.renew(Some(Mark::OWN));
         } else if self.again.pop_if(|at| *at <= now).is_none() {
             return;
         }

@@ -154,7 +154,7 @@ fn carriers(compiled: &Compiled, active: Option<LegId>) {
         if let Some(underlay) = leg.underlay.leg() {
             let below = legs.get(underlay).expect("a leg that exists");
             assert!(!leg.usable || below.usable || active == Some(underlay), "{leg:?} on {below:?}");
-            let bears = |mark: u32, mask: u32| leg.underlay.mark() & mask == mark & mask;
+            let bears = |mark: u32, mask: u32| leg.underlay.mark().0 & mask == mark & mask;
             let table = RuleAction::Table(names::TABLE_BASE + u32::from(underlay));
             for family in [Family::V4, Family::V6] {
                 let mut rules = compiled.plan.rules.iter().filter(|(key, _)| key.family == family);

@@ -87,7 +87,7 @@ pub(super) fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
             kind,
             near: near(number),
             address,
-            mark: leg.underlay.mark(),
+            mark: Some(leg.underlay.mark()),
         };
         plan.transports.insert(tunnel.meta.id.to_string(), target);
     }

@@ -83,11 +83,10 @@ pub enum Underlay {
 
 impl Underlay {
     /// Mark of the outer packets.
-    pub fn mark(self) -> u32 {
+    pub fn mark(self) -> Mark {
         match self {
-            Underlay::Default => Mark::OWN.0,
-            Underlay::Leg(number) => Mark::OWN.0 | u32::from(number),
-            Underlay::Nowhere => Mark::OWN_NOWHERE.0,
+            Underlay::Nowhere => Mark::OWN_NOWHERE,
+            Underlay::Default | Underlay::Leg(_) => LegId::host_mark(self.leg()),
         }
     }
 

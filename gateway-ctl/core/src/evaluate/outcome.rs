@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use gateway_common::classify::IpPacket;
 use gateway_common::verdict::{Action, Reason, Verdict};
+use gateway_common::wire::Mark;
 use gateway_common::wire::{Choice, ChoiceKind};
 use gateway_model::kinds::routing_policy::{Hop, HopType};
 use serde_json::json;
@@ -63,10 +64,10 @@ impl<'a> Outcome<'a> {
     ) -> Outcome<'a> {
         let is_local = is_local(verdict.reason);
         let kernel = Kernel::new(compiled, input.facts);
-        let exit =
-            (verdict.action == Action::Mark && !is_local).then(|| kernel.follow(verdict.mark, packet.ipv6));
+        let exit = (verdict.action == Action::Mark && !is_local)
+            .then(|| kernel.follow(Mark(verdict.mark), packet.ipv6));
         let table = exit.as_ref().and_then(|exit| exit.table);
-        let refusal = kernel.refusal(verdict.mark, destination);
+        let refusal = kernel.refusal(Mark(verdict.mark), destination);
         let way = exit.map(|Exit { out, .. }| refusal.map_or(out, Err));
         let fate = fate(verdict.reason, compiled.legs.default, way);
         Outcome { input, compiled, packet, verdict, policy: compiled.policy_of(verdict), fate, table }

@@ -9,6 +9,7 @@
 use gateway_common::classify::{ICMP, ICMPV6, IpPacket, TCP, UDP};
 use gateway_common::policy_maps::PreviousEgress;
 use gateway_common::verdict::{Reason, Verdict};
+use gateway_common::wire::Mark;
 use gateway_common::wire::{Mac, flow_flags};
 use gateway_model::Id;
 use gateway_model::domain::DomainName;
@@ -130,7 +131,7 @@ impl Outcome {
     }
 
     fn of_verdict(compiled: &Compiled, verdict: &Verdict) -> Outcome {
-        let decision = Decision::of(verdict.action as u8, verdict.mark);
+        let decision = Decision::of(verdict.action as u8, Mark(verdict.mark));
         let mut policies = compiled.policies.iter().filter(|policy| policy.number.0 != 0);
         Outcome {
             reason: verdict.reason,

@@ -39,8 +39,8 @@ impl<'a> Kernel<'a> {
     }
 
     /// Follows LAN traffic with this mark, and the outer packets if it enters a tunnel.
-    pub fn follow(&self, mark: u32, ipv6: bool) -> Exit {
-        if let Some((proxy, leg)) = Mark(mark).as_proxy() {
+    pub fn follow(&self, mark: Mark, ipv6: bool) -> Exit {
+        if let Some((proxy, leg)) = mark.as_proxy() {
             return self.relayed(ProxyIndex::new(proxy), leg);
         }
         let mut exit = self.route(mark, ipv6, true);
@@ -85,7 +85,7 @@ impl<'a> Kernel<'a> {
         let families =
             families.filter(|ipv6| target.address.is_none_or(|address| address.is_ipv6() == *ipv6));
         let mut outs = families.map(|ipv6| {
-            let out = self.route(Mark::carried_by(leg).0, ipv6, false).out;
+            let out = self.route(Mark::carried_by(leg), ipv6, false).out;
             out.and_then(|interface| self.carried(&interface).map(|()| interface))
         });
         let first = outs.next().unwrap_or_else(|| Err("it has no address".to_owned()));
@@ -93,7 +93,7 @@ impl<'a> Kernel<'a> {
         Exit { table, out }
     }
 
-    fn route(&self, mark: u32, ipv6: bool, from_lan: bool) -> Exit {
+    fn route(&self, mark: Mark, ipv6: bool, from_lan: bool) -> Exit {
         let family = if ipv6 { Family::V6 } else { Family::V4 };
         let rules = self.compiled.plan.rules.iter().filter(|(key, _)| key.family == family);
         for (_, rule) in rules.filter(|(_, rule)| applies(rule, mark, from_lan)) {
@@ -156,8 +156,8 @@ impl<'a> Kernel<'a> {
 
     /// Returns why a tunnel does not take a destination, though it is up. `None` if it does, or if the mark is none of a
     /// tunnel's.
-    pub fn refusal(&self, mark: u32, destination: IpAddr) -> Option<String> {
-        let leg = self.compiled.legs.get(Mark(mark).as_leg().and_then(LegId::new)?)?;
+    pub fn refusal(&self, mark: Mark, destination: IpAddr) -> Option<String> {
+        let leg = self.compiled.legs.get(mark.as_leg().and_then(LegId::new)?)?;
         let device =
             self.compiled.plan.wireguard.get(&leg.interface).filter(|_| self.is_up(&leg.interface))?;
         let mut allowed = device.peers.values().flat_map(|peer| &peer.allowed_ips);
@@ -170,13 +170,13 @@ impl<'a> Kernel<'a> {
         !self.gone.contains(interface) && self.facts.links.get(interface).is_some_and(|link| link.up)
     }
 
-    fn guard(&self, mark: u32, interface: &str) -> Result<(), String> {
+    fn guard(&self, mark: Mark, interface: &str) -> Result<(), String> {
         let plan = &self.compiled.plan;
         if plan.attach.get(interface) != Some(&Attachment::Guard) {
             return Ok(());
         }
         let index = self.facts.links.get(interface).map_or(0, |link| link.index);
-        if plan.dataplane.authorised.contains_key(&EgressAllowKey { mark, index }) {
+        if plan.dataplane.authorised.contains_key(&EgressAllowKey { mark: mark.0, index }) {
             Ok(())
         } else {
             Err(format!("the guard of {interface} does not let this mark pass"))
@@ -206,8 +206,8 @@ impl<'a> Kernel<'a> {
     }
 }
 
-fn applies(rule: &RuleValue, mark: u32, from_lan: bool) -> bool {
-    rule.fwmark.is_none_or(|(value, mask)| mark & mask == value & mask)
+fn applies(rule: &RuleValue, mark: Mark, from_lan: bool) -> bool {
+    rule.fwmark.is_none_or(|(value, mask)| mark.0 & mask == value & mask)
         && match rule.input_interface.as_deref() {
             None => true,
             // What this host sends itself; rules for its own addresses do not concern it.
@@ -220,7 +220,7 @@ fn applies(rule: &RuleValue, mark: u32, from_lan: bool) -> bool {
 #[derive(Debug)]
 pub struct Exits<'a> {
     pub kernel: Kernel<'a>,
-    known: BTreeMap<(u32, bool), Exit>,
+    known: BTreeMap<(Mark, bool), Exit>,
 }
 
 impl<'a> Exits<'a> {
@@ -228,7 +228,7 @@ impl<'a> Exits<'a> {
         Exits { kernel, known: BTreeMap::new() }
     }
 
-    pub fn of_mark(&mut self, mark: u32, ipv6: bool) -> &Exit {
+    pub fn of_mark(&mut self, mark: Mark, ipv6: bool) -> &Exit {
         self.known.entry((mark, ipv6)).or_insert_with(|| self.kernel.follow(mark, ipv6))
     }
 }

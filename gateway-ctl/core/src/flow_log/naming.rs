@@ -104,12 +104,12 @@ impl FlowNames {
     }
 
     fn egress(&self, flow: &EvaluatedFlow, leg: Option<u8>) -> Option<String> {
-        if let Some((proxy, _)) = Mark(flow.mark).as_proxy() {
+        if let Some((proxy, _)) = flow.mark.as_proxy() {
             return ProxyIndex::new(proxy).and_then(|proxy| self.proxies.get(&proxy.get()).cloned());
         }
         match leg {
             Some(leg) => self.legs.get(&leg).cloned(),
-            None if flow.mark == Mark::DIRECT.0 => Some(AUTO.to_owned()),
+            None if flow.mark == Mark::DIRECT => Some(AUTO.to_owned()),
             None => None,
         }
     }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
+use gateway_common::wire::Mark;
 use jiff::Timestamp;
 
 use super::counted_places::CountedTraffic;
@@ -59,7 +60,7 @@ pub struct EvaluatedFlow {
     pub generation: u32,
     pub action: u8,
     pub reason: u8,
-    pub mark: u32,
+    pub mark: Mark,
     /// Index of the policy, 0 without one.
     pub policy: u32,
     /// Index of the device, 0 without one.

@@ -138,8 +138,8 @@ text_enum! {
 
 impl Decision {
     /// Returns the decision of a verdict in the flow table.
-    pub fn of(action: u8, mark: u32) -> Decision {
-        let refused = [Mark::REJECT, Mark::RESET, Mark::BLOCK, Mark::PROHIBIT].map(|mark| mark.0);
+    pub fn of(action: u8, mark: Mark) -> Decision {
+        let refused = [Mark::REJECT, Mark::RESET, Mark::BLOCK, Mark::PROHIBIT];
         if action == Action::Drop as u8 {
             Decision::Dropped
         } else if action == Action::Mark as u8 && refused.contains(&mark) {

@@ -80,7 +80,7 @@ fn verdict(port: u16, reason: Reason, mark: Mark, second: i64) -> EvaluatedFlow 
         generation: 1,
         action: Action::Mark as u8,
         reason: reason as u8,
-        mark: mark.0,
+        mark,
         policy: 0,
         device: 0,
         leg: 0,

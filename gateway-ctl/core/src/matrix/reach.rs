@@ -63,14 +63,14 @@ impl Reach {
         let mut reach = Reach::default();
         match choice.kind() {
             ChoiceKind::Drop => {}
-            ChoiceKind::Reject => reach.note_mark(exits, Mark::REJECT.0, ipv6),
-            ChoiceKind::Direct => reach.note_mark(exits, Mark::DIRECT.0, ipv6),
+            ChoiceKind::Reject => reach.note_mark(exits, Mark::REJECT, ipv6),
+            ChoiceKind::Direct => reach.note_mark(exits, Mark::DIRECT, ipv6),
             ChoiceKind::Legs => {
-                legs_of(choice).iter().flatten().for_each(|leg| reach.note_mark(exits, leg.mark().0, ipv6));
+                legs_of(choice).iter().flatten().for_each(|leg| reach.note_mark(exits, leg.mark(), ipv6));
             }
             ChoiceKind::Proxy => {
                 for leg in legs_of(choice) {
-                    if exits.of_mark(Mark::proxy(choice.proxy, LegId::raw(leg), false).0, ipv6).out.is_ok() {
+                    if exits.of_mark(Mark::proxy(choice.proxy, LegId::raw(leg), false), ipv6).out.is_ok() {
                         reach.proxies.extend(ProxyIndex::new(choice.proxy).map(|proxy| (proxy, leg)));
                     }
                 }
@@ -79,15 +79,15 @@ impl Reach {
         reach
     }
 
-    fn note_mark(&mut self, exits: &mut Exits<'_>, mark: u32, ipv6: bool) {
-        if mark == Mark::DIRECT.0 {
+    fn note_mark(&mut self, exits: &mut Exits<'_>, mark: Mark, ipv6: bool) {
+        if mark == Mark::DIRECT {
             // Even without a default route at present: one may come at any time.
             (self.direct, self.by_default) = (true, true);
             return;
         }
         let compiled = exits.kernel.compiled;
         let Ok(interface) = &exits.of_mark(mark, ipv6).out else { return };
-        let leg = Mark(mark).as_leg().and_then(LegId::new).and_then(|leg| compiled.legs.get(leg));
+        let leg = mark.as_leg().and_then(LegId::new).and_then(|leg| compiled.legs.get(leg));
         match leg {
             Some(leg) if leg.interface == *interface => {
                 self.legs.insert(leg.number);
@@ -264,7 +264,7 @@ pub(super) fn without_plan(up: &Scenario) -> Cell {
         verdict.action != Action::Drop
             && [&up.compiled, &bare]
                 .iter()
-                .any(|compiled| Kernel::new(compiled, &up.facts).follow(verdict.mark, ipv6).out.is_ok())
+                .any(|compiled| Kernel::new(compiled, &up.facts).follow(Mark(verdict.mark), ipv6).out.is_ok())
     };
     let outcome = |ipv6| if leaves(ipv6) { Outcome::Direct } else { Outcome::Blocked };
     let (four, six) = (outcome(false), outcome(true));

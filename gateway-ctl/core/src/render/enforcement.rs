@@ -180,7 +180,7 @@ fn leg_view(leg: &crate::compile::Leg) -> LegView {
         usable: leg.usable,
         reason: leg.reason.clone(),
         underlay: leg.underlay.leg().map(LegId::get),
-        outer_mark: leg.tunnel().map(|_| format!("{:#010x}", leg.underlay.mark())),
+        outer_mark: leg.tunnel().map(|_| format!("{:#010x}", leg.underlay.mark().0)),
         mtu: leg.mtu,
     }
 }

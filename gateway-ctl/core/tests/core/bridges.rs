@@ -51,16 +51,16 @@ fn a_tunnel_over_a_bridge_knows_a_loopback_address_only() {
     let compiled = fixture.compiled();
     assert_eq!(reason(&compiled), "");
     let device = &compiled.plan.wireguard["wg-a"];
-    assert_eq!(device.fwmark, Mark::OWN_NOWHERE.0, "whatever it sends elsewhere is rejected");
+    assert_eq!(device.fwmark, Mark::OWN_NOWHERE, "whatever it sends elsewhere is rejected");
     let endpoints: Vec<String> =
         device.peers.values().filter_map(|p| p.endpoint).map(|e| e.to_string()).collect();
     assert_eq!(endpoints, ["127.71.0.16:4703"]);
     let transport = &compiled.plan.transports[&fixture.ids["a"].to_string()];
-    assert_eq!((transport.mark, transport.kind.clone()), (Mark::OWN.0, TransportKind::Udp2Tcp));
+    assert_eq!((transport.mark, transport.kind.clone()), (Some(Mark::OWN), TransportKind::Udp2Tcp));
     assert_eq!(transport.near.to_string(), "127.71.0.16:4703");
     assert_eq!(transport.address.map(|at| at.to_string()).as_deref(), Some("192.0.2.8:443"));
     // The other tunnel is none of its business.
-    assert_eq!((compiled.plan.transports.len(), compiled.plan.wireguard["wg-b"].fwmark), (1, Mark::OWN.0));
+    assert_eq!((compiled.plan.transports.len(), compiled.plan.wireguard["wg-b"].fwmark), (1, Mark::OWN));
     assert_eq!(compiled.legs.tunnel("a").expect("a leg").mtu, 1500 - 40 - 34 - 32);
 }
 
@@ -73,8 +73,8 @@ fn a_bridge_is_carried_by_what_should_carry_the_tunnel() {
     fixture.apply();
     let compiled = fixture.compiled();
     let b = compiled.legs.tunnel("b").expect("a leg").number;
-    assert_eq!(compiled.plan.transports[&fixture.ids["a"].to_string()].mark, Mark::carried_by(b.get()).0);
-    assert_eq!(compiled.plan.wireguard["wg-a"].fwmark, Mark::OWN_NOWHERE.0);
+    assert_eq!(compiled.plan.transports[&fixture.ids["a"].to_string()].mark, Some(Mark::carried_by(b.get())));
+    assert_eq!(compiled.plan.wireguard["wg-a"].fwmark, Mark::OWN_NOWHERE);
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn a_tunnel_without_its_bridge_is_unavailable_and_still_sends_nothing_elsewhere(
     assert_eq!(compiled.policies[0].v6.kind(), ChoiceKind::Reject);
     assert!(compiled.plan.transports.is_empty());
     let device = &compiled.plan.wireguard["wg-a"];
-    assert_eq!(device.fwmark, Mark::OWN_NOWHERE.0);
+    assert_eq!(device.fwmark, Mark::OWN_NOWHERE);
     assert!(device.peers.values().all(|peer| peer.endpoint.is_some_and(|at| at.ip().is_loopback())));
 }
 

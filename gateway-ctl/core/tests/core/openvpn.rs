@@ -47,7 +47,10 @@ fn a_tunnel_has_a_process_and_the_addresses_that_its_server_gave() {
     let (fixture, id) = fixture(object("tun-mtu 1300"), &["10.8.0.2", "fd08::2"]);
     let compiled = fixture.compiled();
     let process = &compiled.plan.openvpn[&id.to_string()];
-    assert_eq!((process.interface.as_str(), process.fwmark, process.mtu), ("ov-nl", 0x4701_0000, Some(1300)));
+    assert_eq!(
+        (process.interface.as_str(), process.fwmark.0, process.mtu),
+        ("ov-nl", 0x4701_0000, Some(1300))
+    );
     assert!(process.config.expose().contains(KEY) && !process.config.expose().contains("/bin/x"));
     assert_eq!((process.username.expose(), process.password.expose()), ("alice", "wonderland"));
     assert_eq!(addresses(&compiled), ["ov-nl 10.8.0.2/32", "ov-nl fd08::2/128"]);

@@ -83,7 +83,7 @@ fn each_hop_is_carried_by_the_one_before() {
         (over(&compiled, "a"), over(&compiled, "wan1"))
     );
     assert_eq!(leg(&compiled, "c").underlay, Underlay::Default);
-    let marks = ["wg-a", "wg-b", "wg-c"].map(|name| compiled.plan.wireguard[name].fwmark);
+    let marks = ["wg-a", "wg-b", "wg-c"].map(|name| compiled.plan.wireguard[name].fwmark.0);
     assert_eq!(marks, [0x4701_0002, 0x4701_0010, 0x4701_0000]);
     assert_eq!([leg(&compiled, "a").mtu, leg(&compiled, "b").mtu], [1420, 1340]);
 }
@@ -128,7 +128,7 @@ fn without_its_carrier_a_tunnel_does_not_show_itself() {
         world_with(&[policy("p", 1, &["a", "b"], json!({})), policy("mesh", 2, &["mesh", "c"], json!({}))]);
     let compiled = fixture.compiled();
     assert_eq!(out(&compiled, "mesh"), Err(ChoiceKind::Reject));
-    assert_eq!(compiled.plan.wireguard["wg-c"].fwmark, Mark::OWN_NOWHERE.0);
+    assert_eq!(compiled.plan.wireguard["wg-c"].fwmark, Mark::OWN_NOWHERE);
     let id = fixture.ids["a"].to_string();
     gateway_model::registry::kind("tunnel")
         .expect("a kind")
@@ -137,7 +137,7 @@ fn without_its_carrier_a_tunnel_does_not_show_itself() {
     let compiled = fixture.compiled();
     assert_eq!(leg(&compiled, "b").underlay, Underlay::Nowhere);
     assert_eq!(leg(&compiled, "b").reason, "vpn a below it is missing");
-    assert_eq!(compiled.plan.wireguard["wg-b"].fwmark, Mark::OWN_NOWHERE.0);
+    assert_eq!(compiled.plan.wireguard["wg-b"].fwmark, Mark::OWN_NOWHERE);
     assert_eq!(out(&compiled, "p"), Err(ChoiceKind::Reject));
     // Down and there is another matter: what it sends ends in the table of the one below.
     let mut fixture = world_with(&[policy("p", 1, &["a", "b"], json!({}))]);

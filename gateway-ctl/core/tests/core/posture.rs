@@ -1,5 +1,6 @@
 //! The leak matrix, the fail matrix, and what may not be shown.
 
+use gateway_common::wire::Mark;
 use gateway_core::evaluate::{Request, evaluate};
 use gateway_core::matrix::Outcome::{self, Blocked, Direct, NextHop, Tunnel};
 use gateway_core::matrix::per_hop::leak_matrix_per_hop;
@@ -244,7 +245,7 @@ fn without_the_rules_a_mark_meets_the_guard() {
     use gateway_core::evaluate::route::Kernel;
     let fixture = world_with(&[policy(&[("vpn", "a")], json!({}))]);
     let mut compiled = fixture.compiled();
-    let mark = 0x4700_0010;
+    let mark = Mark(0x4700_0010);
     assert_eq!(Kernel::new(&compiled, &fixture.facts).follow(mark, false).out.as_deref(), Ok("wg-a"));
     compiled.plan.rules.clear();
     let out = Kernel::new(&compiled, &fixture.facts).follow(mark, false).out;

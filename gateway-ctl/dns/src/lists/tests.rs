@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::future::BoxFuture;
+use gateway_common::wire::Mark;
 use gateway_core::dns::lists::Format;
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -459,11 +460,11 @@ async fn no_list_is_fetched_from_this_host_or_a_private_network() {
 struct Redirected(SocketAddr);
 
 impl Sockets for Redirected {
-    fn datagrams(&self, _: SocketAddr, _: u32) -> std::io::Result<UdpSocket> {
+    fn datagrams(&self, _: SocketAddr, _: Option<Mark>) -> std::io::Result<UdpSocket> {
         Err(std::io::ErrorKind::Unsupported.into())
     }
 
-    fn connect(&self, _: SocketAddr, _: u32) -> BoxFuture<'static, std::io::Result<TcpStream>> {
+    fn connect(&self, _: SocketAddr, _: Option<Mark>) -> BoxFuture<'static, std::io::Result<TcpStream>> {
         Box::pin(TcpStream::connect(self.0))
     }
 }

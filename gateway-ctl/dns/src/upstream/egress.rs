@@ -3,20 +3,23 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use gateway_common::wire::Mark;
 use gateway_model::kinds::DnsForwarder;
 use gateway_outbound::{Egress, Proxy};
 
 use crate::hooks::QueryEgress;
 
 /// Names of tunnels and uplinks by their mark.
-pub type EgressNames = BTreeMap<u32, Arc<str>>;
+pub type EgressNames = BTreeMap<Mark, Arc<str>>;
 
 /// Returns the display name of an egress.
 pub(super) fn shown(egress: &Egress, called: &EgressNames) -> Arc<str> {
     match (&egress.proxy, egress.mark) {
         (Some(proxy), _) => format!("proxy {}", proxy.server).into(),
-        (None, 0) => DnsForwarder::AUTO.into(),
-        (None, mark) => called.get(&mark).cloned().unwrap_or_else(|| format!("mark {mark:#x}").into()),
+        (None, None) => DnsForwarder::AUTO.into(),
+        (None, Some(mark)) => {
+            called.get(&mark).cloned().unwrap_or_else(|| format!("mark {:#x}", mark.0).into())
+        }
     }
 }
 
@@ -25,11 +28,11 @@ pub(super) fn egress_of(route: &QueryEgress, turn: usize) -> Result<Egress, Arc<
     match route {
         QueryEgress::Default => Ok(Egress::DEFAULT),
         QueryEgress::Marked(marks) => match marks.get(turn % marks.len().max(1)) {
-            Some(mark) => Ok(Egress { mark: *mark, proxy: None }),
+            Some(mark) => Ok(Egress::marked(*mark)),
             None => Err("no way is left".into()),
         },
         QueryEgress::Proxy { server, mark, user } => {
-            Ok(Egress { mark: *mark, proxy: Some(Proxy { server: *server, login: user.clone() }) })
+            Ok(Egress { mark: Some(*mark), proxy: Some(Proxy { server: *server, login: user.clone() }) })
         }
         QueryEgress::Blocked(why) => Err(why.clone()),
     }
@@ -41,9 +44,9 @@ mod tests {
 
     #[test]
     fn marks_alternate_and_a_blocked_route_has_no_egress() {
-        let route = QueryEgress::Marked(vec![5, 6]);
-        let marks: Vec<u32> = (0..3).map(|turn| egress_of(&route, turn).unwrap().mark).collect();
-        assert_eq!(marks, [5, 6, 5]);
+        let route = QueryEgress::Marked(vec![Mark(5), Mark(6)]);
+        let marks: Vec<Option<Mark>> = (0..3).map(|turn| egress_of(&route, turn).unwrap().mark).collect();
+        assert_eq!(marks, [5, 6, 5].map(|mark| Some(Mark(mark))));
         assert_eq!(egress_of(&QueryEgress::Default, 9).unwrap(), Egress::DEFAULT);
         assert!(egress_of(&QueryEgress::Blocked("down".into()), 0).is_err());
         assert!(egress_of(&QueryEgress::Marked(Vec::new()), 0).is_err());

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use gateway_common::wire::Mark;
 use gateway_core::dns::Name;
 use gateway_model::domain::DomainName;
 use gateway_model::settings::groups::{DnsRotation, RotationMode};
@@ -34,24 +35,33 @@ const CALM: u32 = 8;
 /// Sockets of the system without marks, which records the requests.
 #[derive(Clone, Default)]
 struct Recorder {
-    sockets: Arc<Mutex<Vec<(SocketAddr, u32)>>>,
+    sockets: Arc<Mutex<Vec<(SocketAddr, Option<Mark>)>>>,
     /// Ports that tests cannot have lead to those they have.
     instead: Arc<Mutex<HashMap<SocketAddr, SocketAddr>>>,
     /// Destination of all traffic with this mark.
     only: Arc<Mutex<HashMap<u32, SocketAddr>>>,
 }
 
+/// Returns the number of a mark, 0 of none.
+fn number(mark: Option<Mark>) -> u32 {
+    mark.map_or(0, |mark| mark.0)
+}
+
+fn marked<const N: usize>(marks: [u32; N]) -> QueryEgress {
+    QueryEgress::Marked(marks.map(Mark).to_vec())
+}
+
 impl Recorder {
-    fn note(&self, to: SocketAddr, mark: u32) -> SocketAddr {
+    fn note(&self, to: SocketAddr, mark: Option<Mark>) -> SocketAddr {
         self.sockets.lock().push((to, mark));
-        if let Some(end) = self.only.lock().get(&mark) {
+        if let Some(end) = self.only.lock().get(&number(mark)) {
             return *end;
         }
         self.instead.lock().get(&to).copied().unwrap_or(to)
     }
 
     fn marks(&self) -> Vec<u32> {
-        self.sockets.lock().iter().map(|(_, mark)| *mark).collect()
+        self.sockets.lock().iter().map(|(_, mark)| number(*mark)).collect()
     }
 
     fn peers(&self) -> Vec<SocketAddr> {
@@ -60,12 +70,12 @@ impl Recorder {
 }
 
 impl Sockets for Recorder {
-    fn datagrams(&self, to: SocketAddr, mark: u32) -> io::Result<UdpSocket> {
-        KernelSockets::QUICK.datagrams(self.note(to, mark), 0)
+    fn datagrams(&self, to: SocketAddr, mark: Option<Mark>) -> io::Result<UdpSocket> {
+        KernelSockets::QUICK.datagrams(self.note(to, mark), None)
     }
 
-    fn connect(&self, to: SocketAddr, mark: u32) -> BoxFuture<'static, io::Result<TcpStream>> {
-        KernelSockets::QUICK.connect(self.note(to, mark), 0)
+    fn connect(&self, to: SocketAddr, mark: Option<Mark>) -> BoxFuture<'static, io::Result<TcpStream>> {
+        KernelSockets::QUICK.connect(self.note(to, mark), None)
     }
 }
 

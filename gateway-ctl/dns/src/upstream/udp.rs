@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use super::context::Context;
 use super::error::{Error, random};
 use super::message::{QueryEncoding, ReplyHeader, UpstreamQuery, Verdict, check_reply};
+use gateway_common::wire::Mark;
 
 #[derive(Debug)]
 pub(super) enum Outcome {
@@ -17,7 +18,7 @@ pub(super) enum Outcome {
 /// end the wait.
 pub(super) async fn exchange(
     context: &Context,
-    mark: u32,
+    mark: Option<Mark>,
     to: SocketAddr,
     query: &UpstreamQuery,
     edns: bool,

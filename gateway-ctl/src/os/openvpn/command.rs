@@ -39,7 +39,7 @@ pub(super) fn spawn(process: &OpenVpnProcess, folder: &Path) -> Result<Child, Er
 }
 
 fn arguments(process: &OpenVpnProcess) -> Vec<String> {
-    let mark = process.fwmark.to_string();
+    let mark = process.fwmark.0.to_string();
     let interface = process.interface.as_str();
     let words: &[&str] = &[
         "--connect-timeout",
@@ -82,6 +82,8 @@ fn arguments(process: &OpenVpnProcess) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use gateway_common::wire::Mark;
+
     use super::*;
 
     #[test]
@@ -94,7 +96,7 @@ mod tests {
             password: secret("wonderland"),
             key_passphrase: secret("looking-glass"),
             mtu: None,
-            fwmark: 0x4701_0001,
+            fwmark: Mark(0x4701_0001),
             randomises_hostname: false,
         };
         let line = arguments(&process).join(" ");

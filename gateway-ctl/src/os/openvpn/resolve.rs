@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use gateway_common::wire::Mark;
+
 use super::management::Remote;
 use gateway_outbound::Resolver;
 
@@ -9,14 +11,14 @@ use gateway_outbound::Resolver;
 /// outer packets.
 pub(super) async fn resolve(
     names: &Resolver,
-    mark: u32,
+    mark: Mark,
     remote: &Remote,
     turn: usize,
 ) -> Result<SocketAddr, String> {
     if let Ok(address) = remote.host.parse::<IpAddr>() {
         return Ok(SocketAddr::from((address, remote.port)));
     }
-    let found = names.resolve(&format!("{}:{}", remote.host, remote.port), mark).await;
+    let found = names.resolve(&format!("{}:{}", remote.host, remote.port), Some(mark)).await;
     let found = found.map_err(|error| error.to_string())?;
     pick(&found, &remote.protocol, turn).ok_or_else(|| "no address of its protocol's family".to_owned())
 }

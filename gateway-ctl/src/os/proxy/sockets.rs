@@ -6,6 +6,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
+use gateway_common::wire::Mark;
 use gateway_core::plan::names;
 use gateway_outbound::Keepalive;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt, sockopt};
@@ -60,7 +61,7 @@ pub(super) struct DatagramMeta {
     pub from: SocketAddr,
     /// Original destination.
     pub to: SocketAddr,
-    pub mark: u32,
+    pub mark: Mark,
     pub length: usize,
 }
 
@@ -75,7 +76,7 @@ pub(super) fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<Datag
         MsgFlags::MSG_DONTWAIT,
     )?;
     let from = message.address.as_ref().and_then(address_of);
-    let (mut to, mut mark) = (None, 0);
+    let (mut to, mut mark) = (None, Mark(0));
     for said in message.cmsgs()? {
         match said {
             ControlMessageOwned::Ipv4OrigDstAddr(at) => {
@@ -91,7 +92,7 @@ pub(super) fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<Datag
                     == (libc::SOL_SOCKET, libc::SO_MARK) =>
             {
                 let bytes = other.data_bytes.get(..4).and_then(|bytes| bytes.try_into().ok());
-                mark = bytes.map_or(0, u32::from_ne_bytes);
+                mark = Mark(bytes.map_or(0, u32::from_ne_bytes));
             }
             _ => {}
         }

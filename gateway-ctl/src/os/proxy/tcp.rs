@@ -45,9 +45,9 @@ fn admit(client: TcpStream, shared: &Arc<Shared>) {
 
 /// Returns the permission of a connection, by its fwmark.
 fn admission_of(client: &TcpStream, shared: &Shared) -> Option<Admission> {
-    let mark = SockRef::from(client).mark().ok()?;
+    let mark = Mark(SockRef::from(client).mark().ok()?);
     // A client that connects to the listener directly has no such mark.
-    let (number, leg) = Mark(mark).as_proxy().filter(|_| mark & Mark::PROXY_TAKEN != 0)?;
+    let (number, leg) = mark.as_proxy().filter(|_| mark.0 & Mark::PROXY_TAKEN != 0)?;
     shared.target(ProxyIndex::new(number)?)?.admit(LegId::new(leg), &shared.budget)
 }
 
@@ -85,7 +85,7 @@ async fn forward(client: TcpStream, admission: Admission, shared: &Shared) {
 async fn open(admission: &Admission, to: SocketAddr) -> Result<TcpStream, ConnectError> {
     let address = admission.to.address.ok_or(ConnectError::NoAddress)?;
     let through = async {
-        let mark = Mark::carried_by(LegId::raw(admission.leg)).0;
+        let mark = Some(LegId::host_mark(admission.leg));
         let mut server =
             gateway_outbound::open(&KernelSockets::PATIENT, address, mark, admission.login()).await?;
         socks5::connect(&mut server, &Destination::Address(to)).await.map_err(ConnectError::Socks)?;

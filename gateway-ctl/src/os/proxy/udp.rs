@@ -67,7 +67,7 @@ pub(super) async fn listen(listener: Arc<UdpSocket>, shared: Arc<Shared>) {
 
 fn admit(arrival: DatagramMeta, content: Box<[u8]>, shared: &Arc<Shared>) {
     let DatagramMeta { from, to, mark, .. } = arrival;
-    let proxied = Mark(mark).as_proxy().filter(|_| mark & Mark::PROXY_TAKEN != 0);
+    let proxied = mark.as_proxy().filter(|_| mark.0 & Mark::PROXY_TAKEN != 0);
     let Some((number, leg)) = proxied else { return };
     let key = (from, number, leg);
     let Err(datagram) = shared.associations.enqueue(&key, (to, content)) else { return };
@@ -85,7 +85,7 @@ fn admit(arrival: DatagramMeta, content: Box<[u8]>, shared: &Arc<Shared>) {
 
 async fn associate(
     key: Key,
-    mark: u32,
+    mark: Mark,
     admission: Admission,
     mut waiting: mpsc::Receiver<Datagram>,
     shared: Arc<Shared>,
@@ -115,7 +115,7 @@ async fn open(admission: &Admission) -> Result<(TcpStream, UdpSocket), ConnectEr
     let through = associate_with_proxy(
         &KernelSockets::PATIENT,
         address,
-        Mark::carried_by(LegId::raw(admission.leg)).0,
+        Some(LegId::host_mark(admission.leg)),
         admission.login(),
     );
     Ok(tokio::time::timeout(TIMEOUT, through).await.map_err(|_| ConnectError::Silent)??)
@@ -129,7 +129,7 @@ fn header_to(to: SocketAddr) -> Vec<u8> {
 struct Association {
     client: SocketAddr,
     /// Fwmark of the first datagram. Replies carry it, too.
-    mark: u32,
+    mark: Mark,
     control: TcpStream,
     upstream: Arc<UdpSocket>,
 }
@@ -200,7 +200,7 @@ impl Association {
     /// Creates a socket with a destination's address, for one host.
     fn flow(&self, to: SocketAddr) -> io::Result<UdpSocket> {
         let socket = transparent(to, Type::DGRAM, Protocol::UDP)?;
-        socket.set_mark(self.mark)?;
+        socket.set_mark(self.mark.0)?;
         socket.bind(&to.into())?;
         socket.connect(&self.client.into())?;
         UdpSocket::from_std(socket.into())

@@ -3,6 +3,7 @@
 use std::future::ready;
 use std::net::SocketAddr;
 
+use gateway_common::wire::Mark;
 use gateway_outbound::socks5::{Destination, datagram_header, read_datagram};
 use gateway_outbound::{KernelSockets, associate};
 use tokio::net::{TcpStream, UdpSocket};
@@ -22,7 +23,11 @@ pub(super) struct Association {
     from: Option<SocketAddr>,
 }
 
-pub(super) async fn open(proxy: SocketAddr, mark: u32, to: &str) -> Result<Association, ConnectError> {
+pub(super) async fn open(
+    proxy: SocketAddr,
+    mark: Option<Mark>,
+    to: &str,
+) -> Result<Association, ConnectError> {
     let from: Option<SocketAddr> = to.parse().ok();
     let destination = match (from, to.rsplit_once(':')) {
         (Some(address), _) => Destination::Address(address),

@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use gateway_common::wire::Mark;
 use gateway_outbound::{Keepalive, KernelSockets, Sockets};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -21,7 +22,7 @@ const KEEPALIVE: Keepalive = Keepalive {
     unacknowledged: Duration::from_secs(20),
 };
 
-pub(super) async fn open(address: SocketAddr, mark: u32) -> Result<TcpStream, ConnectError> {
+pub(super) async fn open(address: SocketAddr, mark: Option<Mark>) -> Result<TcpStream, ConnectError> {
     KernelSockets { keepalive: KEEPALIVE }.connect(address, mark).await.map_err(ConnectError::Connect)
 }
 

@@ -14,7 +14,7 @@ fn target(near: &str, address: SocketAddr, kind: TransportKind) -> TransportTarg
         kind,
         near: near.parse().unwrap(),
         address: Some(address),
-        mark: 0,
+        mark: None,
     }
 }
 
@@ -115,8 +115,8 @@ async fn a_changed_egress_reconnects_at_once() {
     transports.put("t", target(near, at, TransportKind::Udp2Tcp)).unwrap();
     let mut first = accept(&listener).await;
     wait_until(&transports, true).await;
-    transports.renew(7);
-    transports.renew(0);
+    transports.renew(Some(Mark(7)));
+    transports.renew(None);
     let _second = accept(&listener).await;
     assert_eq!(first.read(&mut [0; 1]).await.unwrap(), 0, "the first one was closed");
 }

@@ -1,6 +1,5 @@
 //! Egress of a receiver: the default route, or a tunnel or uplink by its name. While that is not usable, nothing is sent.
 
-use gateway_common::wire::Mark;
 use gateway_core::host_egress::{self, HostEgress};
 use gateway_core::indexes::LegId;
 use gateway_model::egress_name::AUTO;
@@ -15,7 +14,7 @@ pub(crate) fn egress(world: &World, name: &str) -> Result<Egress, String> {
     }
     match host_egress::by_name(&world.input(), world.live(), name) {
         HostEgress::Legs(legs) => match legs.first() {
-            Some(leg) => Ok(Egress { mark: Mark::carried_by(LegId::raw(Some(*leg))).0, proxy: None }),
+            Some(leg) => Ok(Egress::marked(LegId::host_mark(Some(*leg)))),
             None => Err(format!("{name} has no leg")),
         },
         HostEgress::Blocked(reason) => Err(reason),

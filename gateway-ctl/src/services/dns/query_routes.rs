@@ -6,7 +6,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use gateway_common::wire::Mark;
 use gateway_core::compile::{Compiled, Input};
 use gateway_core::host_egress::{self, HostEgress};
 use gateway_core::indexes::LegId;
@@ -126,19 +125,22 @@ impl QueryRoutes {
 
 /// Returns the display names of the egresses (tunnels and uplinks).
 pub(super) fn called(state: &State, compiled: &Compiled) -> EgressNames {
-    compiled.legs.by_number.values().map(|leg| (mark(Some(leg.number)), Arc::from(leg.name(state)))).collect()
-}
-
-fn mark(leg: Option<LegId>) -> u32 {
-    Mark::carried_by(LegId::raw(leg)).0
+    compiled
+        .legs
+        .by_number
+        .values()
+        .map(|leg| (LegId::host_mark(Some(leg.number)), Arc::from(leg.name(state))))
+        .collect()
 }
 
 fn route(outgoing: HostEgress) -> QueryEgress {
     match outgoing {
         HostEgress::Default => QueryEgress::Default,
-        HostEgress::Legs(legs) => QueryEgress::Marked(legs.into_iter().map(|leg| mark(Some(leg))).collect()),
+        HostEgress::Legs(legs) => {
+            QueryEgress::Marked(legs.into_iter().map(|leg| LegId::host_mark(Some(leg))).collect())
+        }
         HostEgress::Proxy { address, leg, login } => {
-            QueryEgress::Proxy { server: address, mark: mark(leg), user: login.map(credentials) }
+            QueryEgress::Proxy { server: address, mark: LegId::host_mark(leg), user: login.map(credentials) }
         }
         HostEgress::Blocked(why) => QueryEgress::Blocked(why.into()),
     }

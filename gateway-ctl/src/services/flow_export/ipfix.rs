@@ -83,7 +83,7 @@ async fn open_udp(config: &IpfixCollector, names: &Resolver) -> Result<UdpSocket
     let is_ipv6 = host.parse::<Ipv6Addr>().is_ok();
     let endpoint =
         if is_ipv6 { format!("[{host}]:{}", config.port) } else { format!("{host}:{}", config.port) };
-    let addresses = names.resolve(&endpoint, 0).await.map_err(|error| with_causes(&error))?;
+    let addresses = names.resolve(&endpoint, None).await.map_err(|error| with_causes(&error))?;
     let address = *addresses.first().ok_or("the name of the collector has no address")?;
     let any: IpAddr =
         if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::io;
 
+use gateway_common::wire::Mark;
 use gateway_common::wire::{FlowKey, FlowValue, Fragment};
 use gateway_core::flow_log::{EvaluatedFlow, Observation, PacketKey, Tuple};
 use gateway_model::MacAddr;
@@ -90,7 +91,7 @@ fn evaluated_flow(key: &FlowKey, value: &FlowValue, seen_at: Timestamp) -> Evalu
         generation: value.generation,
         action: value.action,
         reason: value.reason,
-        mark: value.mark,
+        mark: Mark(value.mark),
         policy: value.policy,
         device: value.device,
         leg: value.leg,

@@ -3,7 +3,6 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
-use gateway_common::wire::Mark;
 use gateway_core::indexes::LegId;
 use gateway_core::plan::ProxyLogin;
 use gateway_model::kinds::proxy::{ProxyCheck, ProxyCheckType};
@@ -62,7 +61,7 @@ async fn enter(question: &ProbeParameters) -> Result<TcpStream, String> {
         let login = question.login.as_ref()?;
         Some(Credentials { username: &login.username, password: secrets::open(&login.password).await })
     };
-    let mark = Mark::carried_by(LegId::raw(question.leg)).0;
+    let mark = Some(LegId::host_mark(question.leg));
     let entered = gateway_outbound::open(&KernelSockets::PATIENT, question.address, mark, login).await;
     entered.map_err(|error| error.to_string())
 }

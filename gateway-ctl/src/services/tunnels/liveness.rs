@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
-use gateway_common::wire::Mark;
 use gateway_core::compile::{leg_number, tunnel_interface};
+use gateway_core::indexes::LegId;
 use gateway_core::state_machines::liveness::{Keepalives, Liveness, Traffic};
 use gateway_model::kinds::tunnel_health::{Health, TunnelStatus};
 use gateway_model::{Id, Tunnel};
@@ -168,7 +168,7 @@ fn sent_packets(table: &str, interface: &str) -> Option<u64> {
 
 fn probe(tunnel: &Tunnel, link: &TunnelEnd, addresses: Option<&BTreeSet<IpNet>>) {
     let Some(number) = leg_number(tunnel) else { return };
-    let (interface, mark) = (tunnel_interface(tunnel), Mark::OWN.0 | u32::from(number));
+    let (interface, mark) = (tunnel_interface(tunnel), LegId::host_mark(Some(number)));
     let reachable = link.probe_targets().into_iter().find_map(|to| Some((to, source(addresses, to)?)));
     let Some((to, from)) = reachable else { return };
     let binding = SocketBinding { interface, source: Some(from), mark };

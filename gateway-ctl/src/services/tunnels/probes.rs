@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::Duration;
 
-use gateway_common::wire::Mark;
 use gateway_core::compile::{leg_number, tunnel_interface};
+use gateway_core::indexes::LegId;
 use gateway_core::state_machines::tunnel_health::{ProbeId, TunnelHealth};
 use gateway_model::kinds::tunnel_health::{Health, HealthCheck, Probe, TunnelLive, TunnelStatus};
 use gateway_model::{Id, Tunnel};
@@ -99,7 +99,7 @@ impl Probes {
             let binding = SocketBinding {
                 interface: tunnel_interface(tunnel),
                 source: source(addresses, watched.probe.address()),
-                mark: Mark::OWN.0 | u32::from(number),
+                mark: LegId::host_mark(Some(number)),
             };
             let (probe, sender) = (watched.probe.clone(), self.sender.clone());
             let timeout = Duration::from_secs(watched.check.timeout_sec.into());

@@ -11,6 +11,7 @@ use std::time::Duration;
 use gateway_core::compile::transport;
 use gateway_model::kinds::tunnel::Peer;
 use gateway_model::{State, Tunnel};
+use gateway_outbound::Egress;
 use jiff::Timestamp;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -38,14 +39,14 @@ impl Resolver {
         Self { endpoint_names, known, last_attempt, asking }
     }
 
-    /// Returns the known addresses of all endpoint names, and starts the due lookups. `outer` returns the fwmark of a
+    /// Returns the known addresses of all endpoint names, and starts the due lookups. `outer` returns the egress of a
     /// tunnel's outer packets, or `None` before a plan contains the tunnel.
     pub(super) fn poll(
         &mut self,
         state: &State,
         before: &TunnelStates,
         now: Timestamp,
-        outer: impl Fn(&Tunnel) -> Option<u32>,
+        outer: impl Fn(&Tunnel) -> Option<Egress>,
     ) -> BTreeMap<String, SocketAddr> {
         self.gather();
         let mut names = BTreeSet::new();
@@ -58,9 +59,9 @@ impl Resolver {
                 if tunnel.wanted_up()
                     && (!fresh || !self.known.contains_key(&name))
                     && self.may_ask(&name)
-                    && let Some(mark) = outer(tunnel)
+                    && let Some(egress) = outer(tunnel)
                 {
-                    self.ask(name.clone(), mark);
+                    self.ask(name.clone(), egress);
                 }
                 names.insert(name);
             }
@@ -91,11 +92,11 @@ impl Resolver {
         self.last_attempt.get(name).is_none_or(|last| last.elapsed() >= pause)
     }
 
-    fn ask(&mut self, name: String, mark: u32) {
+    fn ask(&mut self, name: String, egress: Egress) {
         self.last_attempt.insert(name.clone(), Instant::now());
         let resolver = self.endpoint_names.clone();
         self.asking.spawn(async move {
-            let found = resolver.resolve(&name, mark).await.unwrap_or_else(|error| {
+            let found = resolver.resolve(&name, egress.mark).await.unwrap_or_else(|error| {
                 tracing::debug!(endpoint = name, %error, "cannot resolve");
                 Vec::new()
             });
@@ -194,13 +195,13 @@ mod tests {
             resolver.known.clear();
             let before: Option<SocketAddr> = before.map(|text| text.parse().expect("an address"));
             resolver.known.extend(before.map(|address| ("vpn.example:51820".to_owned(), address)));
-            resolver.poll(&state, &silent_for(silence), now, |_| Some(0));
+            resolver.poll(&state, &silent_for(silence), now, |_| Some(Egress::DEFAULT));
             assert_eq!(resolver.asking.is_empty(), !asks, "after {silence} s");
             while !resolver.asking.is_empty() {
                 tokio::task::yield_now().await;
                 resolver.gather();
             }
-            let found = resolver.poll(&state, &silent_for(0), now, |_| Some(0));
+            let found = resolver.poll(&state, &silent_for(0), now, |_| Some(Egress::DEFAULT));
             assert_eq!(found["vpn.example:51820"], if asks { expected } else { before.expect("known") });
         }
     }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use gateway_common::wire::Mark;
 use gateway_core::facts::Facts;
 use gateway_core::indexes::LegId;
 use gateway_core::state_machines::uplink_health::{Outcome, Round, UplinkHealth};
@@ -67,7 +66,7 @@ impl Line {
             let binding = SocketBinding {
                 interface: interface.clone(),
                 source: None,
-                mark: Mark::carried_by(number.get()).0,
+                mark: LegId::host_mark(Some(number)),
             };
             let outcomes = join_all(targets.iter().map(|target| target.probe(&binding, limit))).await;
             // Without a receiver, the service has ended.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use gateway_common::wire::Mark;
 use gateway_core::plan::{
     AddressKey, Family, LinkSettings, NftRuleset, Plan, RouteKey, RouteValue, RuleAction, RuleKey, RuleValue,
     SecretKey, WireGuardDevice, names,
@@ -29,7 +30,7 @@ fn plan() -> Plan {
         tunnel_id: "exit-a".into(),
         private_key: SecretKey([7; 32]),
         listen_port: Some(51820),
-        fwmark: 0x4770_0000,
+        fwmark: Mark(0x4770_0000),
         mtu: 1420,
         peers: Default::default(),
     };

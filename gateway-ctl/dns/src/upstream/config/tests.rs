@@ -1,5 +1,6 @@
 //! Plans of forwarders, zones and the bootstrap file.
 
+use gateway_common::wire::Mark;
 use gateway_model::settings::Bootstrap;
 
 use super::*;
@@ -7,7 +8,7 @@ use super::*;
 fn given<'a>(dns: &'a bootstrap::Dns, rotation: &'a DnsRotation) -> PlanInput<'a> {
     let route: &dyn Fn(&str, Option<&str>) -> QueryEgress = &|egress, proxy| match (egress, proxy) {
         ("auto", None) => QueryEgress::Default,
-        ("wg0", None) => QueryEgress::Marked(vec![7]),
+        ("wg0", None) => QueryEgress::Marked(vec![Mark(7)]),
         (other, _) => QueryEgress::Blocked(other.into()),
     };
     PlanInput { dns, rotation, dnssec: true, route }
@@ -101,7 +102,7 @@ fn forwarders_say_all_that_is_needed() {
     };
     let plan = Plan::of(&state(vec![encrypted]), &given(&dns, &rotation));
     let group = &plan.groups[0];
-    assert_eq!((group.egress.as_ref(), &group.route), ("wg0", &QueryEgress::Marked(vec![7])));
+    assert_eq!((group.egress.as_ref(), &group.route), ("wg0", &QueryEgress::Marked(vec![Mark(7)])));
     let name = |text: &str| Name::from(&DomainName::parse(text).unwrap());
     let servers = &group.servers;
     assert_eq!(servers[0].place, ServerAddress::Name(name("dns.example.net"), 8443));

@@ -277,7 +277,7 @@ async fn keys_are_queried_by_the_route_of_the_query() {
     let proving = proving().await;
     proving.bench.send_query("www.secure").await.unwrap();
     let before = proving.bench.seen.marks().len();
-    proving.bench.ask_by(QueryEgress::Marked(vec![9]), "www.secure").await.unwrap();
+    proving.bench.ask_by(marked([9]), "www.secure").await.unwrap();
     let marks = proving.bench.seen.marks();
     assert!(marks[..before].iter().all(|mark| *mark == 0));
     assert!(marks.len() > before + 2 && marks[before..].iter().all(|mark| *mark == 9), "{marks:?}");

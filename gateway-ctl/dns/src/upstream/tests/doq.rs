@@ -330,8 +330,8 @@ async fn routes_share_neither_socket_nor_session() {
     let server = Doq::new("dns.test", fine);
     let bench = server.bench();
     for _ in 0..2 {
-        bench.ask_by(QueryEgress::Marked(vec![0x61, 0x62]), "www.example.com").await.unwrap();
-        bench.ask_by(QueryEgress::Marked(vec![0x61, 0x62]), "www.example.com").await.unwrap();
+        bench.ask_by(marked([0x61, 0x62]), "www.example.com").await.unwrap();
+        bench.ask_by(marked([0x61, 0x62]), "www.example.com").await.unwrap();
         bench.send_query("www.example.com").await.unwrap();
     }
     assert_eq!(bench.seen.marks(), [0x61, 0x62, 0]);
@@ -429,14 +429,17 @@ async fn through_a_proxy_everything_goes_to_the_proxy_and_ends_with_it() {
     let far: SocketAddr = "192.0.2.53:853".parse().unwrap();
     let config = server.client();
     let bench = Bench::with(sequential(vec![upstream(DnsProtocol::Quic, far)]), move || Ok(config.clone()));
-    let route = || QueryEgress::Proxy { server: proxy, mark: 0x70, user: None };
+    let route = || QueryEgress::Proxy { server: proxy, mark: Mark(0x70), user: None };
     for _ in 0..5 {
         assert_eq!(address(&bench.ask_by(route(), "www.example.com").await.unwrap()), "192.0.2.9");
     }
     assert_eq!(server.connections(), 1);
     let to_proxy = bench.seen.sockets.lock().clone();
     assert_eq!(to_proxy.len(), 2);
-    assert!(to_proxy.iter().all(|(to, mark)| to.ip() == proxy.ip() && *mark == 0x70), "{to_proxy:?}");
+    assert!(
+        to_proxy.iter().all(|(to, mark)| to.ip() == proxy.ip() && *mark == Some(Mark(0x70))),
+        "{to_proxy:?}"
+    );
     assert!(heads.lock().iter().all(|head| *head == [0, 0, 0, 1, 192, 0, 2, 53, 3, 0x55]));
     task.abort();
     let failure = bench.ask_by(route(), "www.example.com").await.unwrap_err();
@@ -448,7 +451,7 @@ async fn a_proxy_without_datagrams_counts_as_failing_and_nothing_goes_past_it() 
     let server = Doq::new("dns.test", fine);
     let (proxy, _task) = proxy(server.at, true, Arc::default()).await;
     let bench = server.bench();
-    let route = || QueryEgress::Proxy { server: proxy, mark: 0x71, user: None };
+    let route = || QueryEgress::Proxy { server: proxy, mark: Mark(0x71), user: None };
     for _ in 0..3 {
         let failure = bench.ask_by(route(), "www.example.com").await.unwrap_err();
         assert_eq!(failure.to_string(), "SOCKS5 proxy refused: it does not know this command");

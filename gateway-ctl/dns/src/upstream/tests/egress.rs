@@ -16,7 +16,7 @@ async fn fine(last: u8) -> Server {
 async fn a_blocked_route_opens_no_socket() {
     let server = fine(1).await;
     let bench = Bench::new(sequential(vec![udp(server.at), upstream(DnsProtocol::Tcp, server.at)]));
-    for route in [QueryEgress::Blocked("the tunnel is down".into()), QueryEgress::Marked(Vec::new())] {
+    for route in [QueryEgress::Blocked("the tunnel is down".into()), marked([])] {
         assert!(matches!(bench.ask_by(route, "www.example.com").await, Err(Failure::Blocked(_))));
     }
     let mut plan = sequential(vec![udp(server.at)]);
@@ -39,7 +39,7 @@ async fn sockets_carry_the_marks_of_the_route_in_round_robin() {
     .await;
     let bench = Bench::new(sequential(vec![udp(server.at)]));
     for _ in 0..4 {
-        bench.ask_by(QueryEgress::Marked(vec![0x11, 0x12]), "www.example.com").await.unwrap();
+        bench.ask_by(marked([0x11, 0x12]), "www.example.com").await.unwrap();
     }
     // One connection per mark, kept for the second query of its mark.
     assert_eq!(bench.seen.marks(), [0x11, 0x11, 0x12, 0x12, 0x11, 0x12]);
@@ -55,7 +55,7 @@ async fn turns_go_on_when_a_plan_is_replaced() {
     let servers: std::sync::Arc<[_]> = vec![udp(server.at)].into();
     for resolvers in [Resolvers::Usual, Resolvers::Only(servers)] {
         for _ in 0..4 {
-            let mut query = query(QueryEgress::Marked(vec![0x11, 0x12]), "www.example.com");
+            let mut query = query(marked([0x11, 0x12]), "www.example.com");
             query.route =
                 Arc::new(QueryRoute { resolvers: resolvers.clone(), ..QueryRoute::clone(&query.route) });
             bench.upstreams.send_query(query).await.unwrap();
@@ -70,7 +70,7 @@ async fn a_mark_without_replies_is_not_used() {
     let server = fine(6).await;
     let bench = Bench::new(sequential(vec![upstream(DnsProtocol::Tcp, server.at)]));
     let nowhere: SocketAddr = ([127, 0, 0, 1], 1).into();
-    let route = || QueryEgress::Marked(vec![0x51, 0x52]);
+    let route = || marked([0x51, 0x52]);
     bench.seen.only.lock().insert(0x51, nowhere);
     let mut failed = 0;
     for _ in 0..20 {
@@ -83,18 +83,18 @@ async fn a_mark_without_replies_is_not_used() {
 async fn the_route_of_the_client_precedes_that_of_the_forwarder() {
     let server = fine(3).await;
     let mut plan = sequential(vec![udp(server.at)]);
-    plan.groups[0].route = QueryEgress::Marked(vec![0x20]);
+    plan.groups[0].route = marked([0x20]);
     plan.groups[0].egress = "wg0".into();
-    plan.called.insert(0x20, "wg0".into());
+    plan.called.insert(Mark(0x20), "wg0".into());
     let bench = Bench::new(plan.clone());
     bench.send_query("www.example.com").await.unwrap();
-    bench.ask_by(QueryEgress::Marked(vec![0x21]), "www.example.com").await.unwrap();
+    bench.ask_by(marked([0x21]), "www.example.com").await.unwrap();
     assert_eq!(bench.seen.marks(), [0x20, 0x21]);
     let egress: Vec<String> = bench.upstreams.status().into_iter().map(|status| status.egress).collect();
     assert_eq!(egress, ["wg0", "mark 0x21"]);
 
     // State of a path is dropped when the path changes.
-    plan.called.insert(0x20, "wg1".into());
+    plan.called.insert(Mark(0x20), "wg1".into());
     bench.upstreams.replace(plan);
     let egress: Vec<String> = bench.upstreams.status().into_iter().map(|status| status.egress).collect();
     assert_eq!(egress, ["mark 0x21"]);
@@ -140,14 +140,14 @@ async fn queries_through_a_proxy_go_to_the_proxy_only() {
     let far: SocketAddr = "192.0.2.53:53".parse().unwrap();
     let by = |password: &str| {
         let login = Login { user: "me".into(), password: password.to_owned().into() };
-        QueryEgress::Proxy { server: proxy, mark: 0x30, user: Some(Arc::new(login)) }
+        QueryEgress::Proxy { server: proxy, mark: Mark(0x30), user: Some(Arc::new(login)) }
     };
     let bench = Bench::new(sequential(vec![udp(far)]));
     for _ in 0..3 {
         assert_eq!(address(&bench.ask_by(by("s3cr"), "www.example.com").await.unwrap()), "192.0.2.4");
     }
     assert_eq!(*wanted.lock(), [far]);
-    assert_eq!(*bench.seen.sockets.lock(), [(proxy, 0x30)]);
+    assert_eq!(*bench.seen.sockets.lock(), [(proxy, Some(Mark(0x30)))]);
     assert_eq!((server.count(), server.over_tcp()), (3, 3));
     let refused = bench.ask_by(by("fail"), "www.example.com").await.unwrap_err();
     assert_eq!(refused.to_string(), "SOCKS5 proxy rejected the user name or password");
@@ -172,12 +172,12 @@ async fn upstreams_by_name_are_resolved_by_the_same_route_and_keep_the_old_addre
     let to = |text: &str| text.parse::<SocketAddr>().unwrap();
     bench.seen.instead.lock().extend([(to("192.0.2.9:53"), bootstrap.at), (to("192.0.2.77:53"), server.at)]);
     for _ in 0..2 {
-        let reply = bench.ask_by(QueryEgress::Marked(vec![0x40]), "www.example.com").await.unwrap();
+        let reply = bench.ask_by(marked([0x40]), "www.example.com").await.unwrap();
         assert_eq!(address(&reply), "192.0.2.5");
     }
     let mut sockets = bench.seen.sockets.lock().clone();
     sockets.dedup();
-    assert_eq!(sockets, [(to("192.0.2.9:53"), 0x40), (to("192.0.2.77:53"), 0x40)]);
+    assert_eq!(sockets, ["192.0.2.9:53", "192.0.2.77:53"].map(|end| (to(end), Some(Mark(0x40)))));
     assert_eq!(bootstrap.count(), 2, "both families, once");
 }
 

@@ -221,7 +221,7 @@ async fn sessions_are_resumed_only_by_the_same_route() {
         assert_eq!(address(&bench.send_query("www.example.com").await.unwrap()), "192.0.2.1");
     }
     assert_eq!(server.resumed(), [false, true, true]);
-    bench.ask_by(QueryEgress::Marked(vec![7]), "www.example.com").await.ok();
+    bench.ask_by(marked([7]), "www.example.com").await.ok();
     assert!(!server.resumed()[3], "a ticket would tie the ways together");
 }
 

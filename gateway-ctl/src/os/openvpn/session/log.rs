@@ -56,6 +56,7 @@ impl Log {
 
 #[cfg(test)]
 mod tests {
+    use gateway_common::wire::Mark;
     use gateway_model::Secret;
 
     use super::*;
@@ -69,7 +70,7 @@ mod tests {
             password: Secret::new("wonderland"),
             key_passphrase: Secret::new("abc"),
             mtu: None,
-            fwmark: 0,
+            fwmark: Mark(0),
             randomises_hostname: false,
         };
         let line = Log::new(&process).hidden("password wonderland of\u{7} alice, abc");

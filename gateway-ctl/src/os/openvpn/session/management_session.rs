@@ -5,6 +5,7 @@ use std::path::Path;
 use std::pin::Pin;
 use std::time::Duration;
 
+use gateway_common::wire::Mark;
 use gateway_core::plan::OpenVpnProcess;
 use gateway_outbound::Resolver;
 use gateway_outbound::backoff::give_or_take_a_quarter;
@@ -39,7 +40,7 @@ pub(super) struct ManagementSession {
     log: Log,
     endpoint_names: Resolver,
     /// Fwmark of the outer packets. Queries for server names use it, too.
-    mark: u32,
+    mark: Mark,
     randomises_hostname: bool,
     /// The error with the greatest weight, the latest of several.
     error: Option<SessionError>,
