@@ -1,6 +1,7 @@
 //! Flow table: buckets of records by the hash of their key.
 
 use core::hint::black_box;
+use core::intrinsics::{AtomicOrdering, atomic_xadd};
 
 use gateway_common::maps::{self as spec, MapSpec, Wire};
 use gateway_common::wire::*;
@@ -67,6 +68,15 @@ pub fn write(key: &FlowKey, hash: u64, value: &FlowValue) {
     };
 }
 
+/// Counts a packet of this length in the record of its flow, if it has one.
+#[inline(always)]
+pub fn count_denied(key: &FlowKey, hash: u64, length: u32) {
+    match key.short() {
+        Some(short) => gw_count_denied4(hash, &short, length),
+        None => gw_count_denied6(hash, key, length),
+    };
+}
+
 // The verifier follows these once, because they are global functions. They must reckon with null, for which they
 // do nothing.
 
@@ -92,6 +102,18 @@ pub extern "C" fn gw_write_flow4(hash: u64, key: *const ShortFlowKey, value: *co
 #[inline(never)]
 pub extern "C" fn gw_write_flow6(hash: u64, key: *const FlowKey, value: *const FlowValue) -> u32 {
     write_in::<FlowRecord6>(hash, key, value).is_some() as u32
+}
+
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn gw_count_denied4(hash: u64, key: *const ShortFlowKey, length: u32) -> u32 {
+    count_denied_in::<FlowRecord4>(hash, key, length).is_some() as u32
+}
+
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn gw_count_denied6(hash: u64, key: *const FlowKey, length: u32) -> u32 {
+    count_denied_in::<FlowRecord6>(hash, key, length).is_some() as u32
 }
 
 #[unsafe(no_mangle)]
@@ -139,11 +161,16 @@ fn write_in<R: Record>(hash: u64, key: *const R::Key, value: *const FlowValue) -
     let (key, value) = unsafe { (key.as_ref()?, value.as_ref()?) };
     // SAFETY: as above.
     let (places, records) = unsafe { (&mut *R::places(hash)?, &mut *R::bucket(hash)?) };
-    let place = match places.find(records, hash, key) {
+    let found = places.find(records, hash, key);
+    let place = match found {
         Some(place) => place,
         None => R::oldest(hash, value.seen),
     };
     let place = one_register(place)?;
+    if found.is_none() {
+        // What was counted is of the flow that gives way.
+        *records[place].denied() = [0; 2];
+    }
     let (old_key, old_value) = records[place].parts();
     // SAFETY: all are references.
     unsafe {
@@ -152,6 +179,17 @@ fn write_in<R: Record>(hash: u64, key: *const R::Key, value: *const FlowValue) -
     }
     places.tags[place] = flow_tag(hash);
     places.seen[place] = value.seen as u16;
+    Some(())
+}
+
+#[inline(always)]
+fn count_denied_in<R: Record>(hash: u64, key: *const R::Key, length: u32) -> Option<()> {
+    // SAFETY: as above.
+    let (key, places, records) = unsafe { (key.as_ref()?, &*R::places(hash)?, &mut *R::bucket(hash)?) };
+    let place = one_register(places.find(records, hash, key)?)?;
+    let word = (&raw mut *records[place].denied()).cast::<u64>();
+    // SAFETY: the word is in the map, at a multiple of eight bytes. Other processors add to it, too.
+    unsafe { atomic_xadd::<u64, u64, { AtomicOrdering::Relaxed }>(word, fast_traffic(length)) };
     Some(())
 }
 

@@ -10,14 +10,17 @@ use gateway_common::classify::{DNS_PORT, Headers, IpPacket, UDP, read_headers};
 use gateway_common::decide::{decide_ip_by, evaluate};
 use gateway_common::fast_path::entry::Validity;
 use gateway_common::inspect::decide_inspected;
-use gateway_common::policy_maps::PolicyInput;
+use gateway_common::policy_maps::{PolicyInput, PolicyMaps as _};
+use gateway_common::recorded_verdict::flow_key;
 use gateway_common::verdict::{Action, Reason, Verdict};
 use gateway_common::wire::{Fragment, Mark};
 
 use crate::context::{Buffer, interface, pull_headers};
 use crate::counters::{self, count, count_block, count_later};
 use crate::policy_maps::Kernel;
-use crate::{dns_source, events, fast_path, fast_path_learning, link_frames, maps, quic, vlan};
+use crate::{dns_source, events, fast_path, fast_path_learning, flow_table, link_frames, maps, quic, vlan};
+
+const ETHERNET_HEADER: u32 = 14;
 
 /// Data that does not fit on the stack. In a map it also shortens verification: the verifier does
 /// not track map values, so paths merge after each step.
@@ -115,10 +118,16 @@ pub fn run(context: &TcContext) -> i32 {
     }
     fast_path_learning::note(context, packet, verdict, fast);
     match verdict.action {
-        Action::Drop => TC_ACT_SHOT,
+        Action::Drop => {
+            count_denied(packet);
+            TC_ACT_SHOT
+        }
         Action::Pass => TC_ACT_UNSPEC,
         Action::Mark => {
             context.set_mark(verdict.mark);
+            if Mark(verdict.mark).is_refusal() {
+                count_denied(packet);
+            }
             let is_to_resolver = matches!(verdict.reason, Reason::ToGateway | Reason::ForcedDns);
             let is_to_link = matches!(verdict.reason, Reason::LinkLocal);
             // Default deny delivers to this host, too.
@@ -132,6 +141,18 @@ pub fn run(context: &TcContext) -> i32 {
             TC_ACT_UNSPEC
         }
     }
+}
+
+/// Counts a denied packet in the record of its flow, by the length of its IP packet.
+// A function of its own, because the stack is small.
+#[inline(never)]
+fn count_denied(packet: &IpPacket) -> u32 {
+    // Without a plan, no flow has a record.
+    let Some(plan) = Kernel.plan(Kernel.live()) else { return 0 };
+    let key = flow_key(packet);
+    // The kernel has taken the VLAN tag from the frame. A tag below it counts as a part of the packet.
+    flow_table::count_denied(&key, key.hash(plan.seed), packet.length.saturating_sub(ETHERNET_HEADER));
+    0
 }
 
 /// Returns the packet that was evaluated last on this processor, the one that the next program is called for, its verdict,

@@ -32,7 +32,8 @@ pub struct FlowPlaces {
 pub struct FlowRecord4 {
     pub key: ShortFlowKey,
     pub value: FlowValue,
-    pub _pad: [u32; 2],
+    /// Packets of the flow that were denied, in a word: see [`denied_traffic`](FlowRecord::denied_traffic).
+    pub denied: [u32; 2],
 }
 
 /// Record of any other flow, in two cache lines.
@@ -41,7 +42,10 @@ pub struct FlowRecord4 {
 pub struct FlowRecord6 {
     pub key: FlowKey,
     pub value: FlowValue,
-    pub _pad: [u32; 11],
+    pub _pad: u32,
+    /// As in [`FlowRecord4`], at a multiple of eight bytes.
+    pub denied: [u32; 2],
+    pub _end: [u32; 8],
 }
 
 /// Record of one of the two tables.
@@ -51,6 +55,11 @@ pub trait FlowRecord: FromBytes + IntoBytes + Immutable + KnownLayout + Copy + '
     fn key(&self) -> &Self::Key;
     fn value(&self) -> &FlowValue;
     fn parts(&mut self) -> (&mut Self::Key, &mut FlowValue);
+    /// Returns the word that counts packets, at a multiple of eight bytes in a map.
+    fn denied(&mut self) -> &mut [u32; 2];
+    /// Returns the packets of the flow that were denied since its record took the place: their bytes above 24 bits of
+    /// their number.
+    fn denied_traffic(&self) -> u64;
     /// Returns 0 if two keys are equal. Without branches: the verifier would follow each of them.
     fn difference(a: &Self::Key, b: &Self::Key) -> u32;
 }
@@ -73,6 +82,16 @@ macro_rules! record {
             #[inline(always)]
             fn parts(&mut self) -> (&mut $key, &mut FlowValue) {
                 (&mut self.key, &mut self.value)
+            }
+
+            #[inline(always)]
+            fn denied(&mut self) -> &mut [u32; 2] {
+                &mut self.denied
+            }
+
+            #[inline(always)]
+            fn denied_traffic(&self) -> u64 {
+                zerocopy::transmute!(self.denied)
             }
 
             #[inline(always)]

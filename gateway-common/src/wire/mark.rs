@@ -26,6 +26,11 @@ impl Mark {
     /// Stopped by a privacy class or a block. No rule routes it, so the last rule of its LAN interface prohibits it, and
     /// the kernel answers with ICMP (RFC 1812, section 5.2.7.1, code 13; RFC 4443, section 3.1, code 1).
     pub const PROHIBIT: Mark = Mark(0x4700_8007);
+    /// Offsets from [`Mark::DIRECT`] of the marks of packets that are denied.
+    const REFUSALS: u32 = 1 << (Mark::REJECT.0 - Mark::DIRECT.0)
+        | 1 << (Mark::BLOCK.0 - Mark::DIRECT.0)
+        | 1 << (Mark::RESET.0 - Mark::DIRECT.0)
+        | 1 << (Mark::PROHIBIT.0 - Mark::DIRECT.0);
     /// Queries of the resolver by the default route. It is no mark of the gateway for routing and guard, which treat
     /// such packets like unmarked ones. Only the redirection of DNS queries of this host exempts it.
     pub const OWN_QUERY: Mark = Mark(0x4653_0000);
@@ -86,6 +91,15 @@ impl Mark {
     /// The leg a mark stands for.
     pub const fn as_leg(self) -> Option<u8> {
         if self.0 & !0xff == Self::PREFIX { Some(self.0 as u8) } else { None }
+    }
+}
+
+impl Mark {
+    /// Reports whether a packet from the LAN with this mark is denied: rejected, or not forwarded.
+    #[inline(always)]
+    pub const fn is_refusal(self) -> bool {
+        let offset = self.0.wrapping_sub(Mark::DIRECT.0);
+        offset < u32::BITS && Mark::REFUSALS >> offset & 1 != 0
     }
 }
 

@@ -165,8 +165,15 @@ fn a_denied_flow_is_a_record_with_its_reason() {
     let network = &testbed.network;
     let tv = testbed.device(&network.tv).expect("a device");
     testbed.policy(&policy("stop", 10, ("device", &tv), &[])).expect("a policy");
+    count_at(&network.tv, "tcp", HTTP);
     assert_blocked(&network.tv);
-    let found = wait_for_flows(&testbed, &format!("device={tv}&port={HTTP}"), |found| found.len() == 2);
+    let query = format!("device={tv}&port={HTTP}");
+    let are_all_counted = |found: &[Value]| {
+        let sum = |name: &str| found.iter().filter_map(|flow| flow["sent"][name].as_u64()).sum::<u64>();
+        let sent = counted(&network.tv, "out");
+        found.len() == 2 && sent == json!({"packets": sum("packets"), "bytes": sum("bytes")})
+    };
+    let found = wait_for_flows(&testbed, &query, are_all_counted);
     for flow in &found {
         assert_ne!(flow["verdict"], "permitted", "{flow:#}");
         assert_eq!((&flow["policy"]["name"], &flow["active"]), (&json!("stop"), &json!(true)), "{flow:#}");
@@ -176,7 +183,7 @@ fn a_denied_flow_is_a_record_with_its_reason() {
     }
     // Further attempts from other ports belong to the same flow.
     assert_blocked(&network.tv);
-    assert_eq!(flows(&testbed, &format!("device={tv}&port={HTTP}")).len(), 2);
+    wait_for_flows(&testbed, &query, are_all_counted);
     assert_eq!(flows(&testbed, &format!("device={tv}&verdict=permitted")), Vec::<Value>::new());
 }
 

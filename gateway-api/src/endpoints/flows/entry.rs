@@ -48,8 +48,8 @@ pub(super) struct FlowEntry {
     paths: Vec<FlowPathEntry>,
     /// Number of changes of the path, also of those that are not listed.
     path_changes: u32,
-    /// Packets and bytes from the client in this part, with IP headers; null if they were not counted, as those of denied
-    /// flows are not.
+    /// Packets and bytes from the client in this part, with IP headers, also those that were denied; null if they were not
+    /// counted.
     sent: Option<Traffic>,
     /// Packets and bytes to the client; null if they were not counted.
     received: Option<Traffic>,

@@ -186,13 +186,15 @@ impl ActiveFlow {
         self.record.written_at = now;
     }
 
-    /// Takes the count of packets of a denied flow.
+    /// Takes the packets of a denied flow since the last observation. Each of its attempts has a count of its own.
     ///
     /// Returns true if the path is another one.
     pub(super) fn deny(&mut self, evaluated: &EvaluatedFlow, around: &Surroundings<'_>) -> bool {
         self.record.last_at = self.record.last_at.max(Some(evaluated.seen_at));
         self.record.written_at = around.now;
-        self.sent.stack = evaluated.denied;
+        if let Some(more) = evaluated.denied {
+            self.sent.stack = Some(self.sent.stack.unwrap_or(NOTHING).plus(more));
+        }
         self.record.sent = self.sent.part();
         self.change_path(evaluated, around)
     }

@@ -94,12 +94,8 @@ impl<K: Copy + Eq + Hash> Reading<K> {
                 traffic.insert(key, None);
             }
             _ => {
-                let counted = word.wrapping_sub(self.word);
-                if counted != 0 {
-                    let counted = Traffic {
-                        packets: counted & ((1 << PACKET_BITS) - 1),
-                        bytes: counted >> PACKET_BITS,
-                    };
+                if word != self.word {
+                    let counted = traffic_between(self.word, word);
                     let sum = traffic.entry(key).or_insert(Some(Traffic::default()));
                     *sum = sum.map(|sum| sum.plus(counted));
                 }
@@ -107,6 +103,12 @@ impl<K: Copy + Eq + Hash> Reading<K> {
         }
         *self = Reading { key: Some(key), word };
     }
+}
+
+/// Returns the packets between two readings of a word.
+pub(super) fn traffic_between(before: u64, after: u64) -> Traffic {
+    let counted = after.wrapping_sub(before);
+    Traffic { packets: counted & ((1 << PACKET_BITS) - 1), bytes: counted >> PACKET_BITS }
 }
 
 #[cfg(test)]

@@ -69,7 +69,7 @@ pub struct EvaluatedFlow {
     pub leg: u8,
     /// Time of a recent packet.
     pub seen_at: Timestamp,
-    /// Packets that were dropped or rejected, `None` if they were not counted.
+    /// Packets since the last observation that were dropped or rejected, `None` if they were not counted.
     pub denied: Option<Traffic>,
 }
 

@@ -93,7 +93,7 @@ impl JsonSchema for FlowId {
 }
 
 /// Packet that began the flow, as the decision function takes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PacketKey {
     /// Index of the ingress interface, in the boot of the record.
     pub interface: u32,
@@ -139,10 +139,9 @@ text_enum! {
 impl Decision {
     /// Returns the decision of a verdict in the flow table.
     pub fn of(action: u8, mark: Mark) -> Decision {
-        let refused = [Mark::REJECT, Mark::RESET, Mark::BLOCK, Mark::PROHIBIT];
         if action == Action::Drop as u8 {
             Decision::Dropped
-        } else if action == Action::Mark as u8 && refused.contains(&mark) {
+        } else if action == Action::Mark as u8 && mark.is_refusal() {
             Decision::Rejected
         } else {
             Decision::Permitted

@@ -212,6 +212,20 @@ fn attempts_that_are_denied_are_one_flow_until_they_stop() {
 }
 
 #[test]
+fn packets_of_all_attempts_that_are_denied_count_together() {
+    let mut fixture = Fixture::new();
+    let denied = |port, second, packets| EvaluatedFlow {
+        denied: Some(Traffic { packets, bytes: 60 * packets }),
+        ..verdict(port, Reason::TrustInternetDenied, Mark::REJECT, second)
+    };
+    fixture.observe(2, seen(Vec::new(), vec![denied(1, 2, 2), denied(2, 2, 1)]));
+    fixture.observe(4, seen(Vec::new(), vec![denied(1, 2, 0), denied(2, 4, 3), denied(3, 4, 1)]));
+    let finished = fixture.observe(60, seen(Vec::new(), vec![denied(3, 4, 0)]));
+    let [record] = &finished[..] else { panic!("{finished:?}") };
+    assert_eq!((record.sent, record.received), (Some(Traffic { packets: 7, bytes: 420 }), None));
+}
+
+#[test]
 fn an_end_that_was_not_reported_is_noticed() {
     let mut fixture = Fixture::new();
     fixture

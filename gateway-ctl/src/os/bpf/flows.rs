@@ -48,7 +48,7 @@ where
     P: MapSpec<Value = FlowPlaces>,
 {
     /// Visits the records, in memory of the kernel: the table is large, and mostly empty.
-    fn for_each(&self, visit: &mut impl FnMut(FlowKey, FlowValue)) -> Result<(), Error> {
+    fn for_each(&self, visit: &mut impl FnMut(FlowKey, FlowValue, u64)) -> Result<(), Error> {
         let (places, records) = (self.places.mapped()?, self.records.mapped()?);
         for bucket in 0..M::CAPACITY as usize {
             let places: FlowPlaces = places.read(bucket * size_of::<FlowPlaces>());
@@ -58,7 +58,7 @@ where
             let first = bucket * size_of::<M::Value>();
             for (place, _) in places.tags.iter().enumerate().filter(|(_, tag)| **tag != 0) {
                 let record: R = records.read(first + place * size_of::<R>());
-                visit((*record.key()).into(), *record.value());
+                visit((*record.key()).into(), *record.value(), record.denied_traffic());
             }
         }
         Ok(())
@@ -113,21 +113,21 @@ impl FlowReader {
         ])
     }
 
-    /// Calls `visit` with the records of the flows with a packet in the last `seconds`, and with their age. `seed` is
-    /// [`Programs::flow_seed`].
+    /// Calls `visit` with the records of the flows that had a denied packet, or a packet in the last `seconds`; with the
+    /// word that counts denied packets, and with their age. `seed` is [`Programs::flow_seed`].
     pub fn recent(
         &self,
         seconds: u16,
         seed: u32,
-        mut visit: impl FnMut(FlowKey, FlowValue, Duration),
+        mut visit: impl FnMut(FlowKey, FlowValue, u64, Duration),
     ) -> Result<(), Error> {
         let now = ticks();
         let oldest = u64::from(now).saturating_sub((u64::from(seconds) * 1_000_000_000) >> FLOW_TICK_SHIFT);
-        let mut visit = |key: FlowKey, flow: FlowValue| {
+        let mut visit = |key: FlowKey, flow: FlowValue, denied: u64| {
             // A program may have written it meanwhile.
-            if u64::from(flow.seen) >= oldest && flow.is_of(key.hash(seed)) {
+            if (denied != 0 || u64::from(flow.seen) >= oldest) && flow.is_of(key.hash(seed)) {
                 let age = u64::from(now.saturating_sub(flow.seen));
-                visit(key, flow, Duration::from_nanos(age << FLOW_TICK_SHIFT));
+                visit(key, flow, denied, Duration::from_nanos(age << FLOW_TICK_SHIFT));
             }
         };
         Table { records: &self.flows4, places: &self.flow_places4 }.for_each(&mut visit)?;
@@ -141,7 +141,7 @@ impl FlowReader {
         let chosen = [Reason::PolicyEgress, Reason::PolicyProxy, Reason::PolicyDirect, Reason::NoPolicy]
             .map(|reason| reason as u8);
         let mut flows = BTreeMap::new();
-        let mut count = |_, flow: FlowValue| {
+        let mut count = |_, flow: FlowValue, _| {
             if u64::from(flow.seen) >= oldest
                 && chosen.contains(&flow.reason)
                 && let Some(leg) = LegId::new(flow.leg)
@@ -170,7 +170,7 @@ impl Programs {
         wanted: impl Fn(&FlowKey, &FlowValue) -> bool,
     ) -> Result<Vec<(FlowKey, FlowValue)>, Error> {
         let (seed, mut flows) = (self.seed()?, Vec::new());
-        let mut add = |key: FlowKey, value: FlowValue| {
+        let mut add = |key: FlowKey, value: FlowValue, _| {
             // A program may have written it meanwhile.
             if wanted(&key, &value) && value.is_of(key.hash(seed)) {
                 flows.push((key, value));

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::io;
+use std::time::Duration;
 
 use gateway_common::wire::Mark;
 use gateway_common::wire::{FlowKey, FlowValue, Fragment};
-use gateway_core::flow_log::{EvaluatedFlow, Observation, PacketKey, Tuple};
+use gateway_core::flow_log::{CountedWords, EvaluatedFlow, Observation, PacketKey, Traffic, Tuple};
 use gateway_model::MacAddr;
 use jiff::{SignedDuration, Timestamp};
 
@@ -20,6 +21,8 @@ const RECENT_SECONDS: u16 = 600;
 #[derive(Default)]
 pub(super) struct Observer {
     ended: Option<EndedConnections>,
+    /// Counters of denied packets, by flow and state of fragmentation: each has a record of its own.
+    denied: CountedWords<(PacketKey, u8)>,
 }
 
 impl Observer {
@@ -33,7 +36,7 @@ impl Observer {
         // Ends before the tables: what ends between is reported in the next observation.
         let (reports, is_incomplete) = ended.take()?;
         self.ended = Some(ended);
-        let evaluated = evaluated(dataplane, now)?;
+        let evaluated = self.evaluated(dataplane, now)?;
         let connections = connections::list()?;
         // Behind conntrack: an entry of the fast path is of a connection that conntrack has.
         let fast_traffic = dataplane.with(|programs| programs.fast_traffic.clone());
@@ -48,31 +51,51 @@ impl Observer {
             passed_by,
         })
     }
+
+    fn evaluated(
+        &mut self,
+        dataplane: &KernelDataplane,
+        now: Timestamp,
+    ) -> io::Result<HashMap<Tuple, EvaluatedFlow>> {
+        let opened = dataplane.with(|programs| Ok((programs.flow_reader()?, programs.flow_seed()?)));
+        let (reader, seed) = opened.map_err(|error: crate::os::bpf::Error| io::Error::other(error))?;
+        let (mut flows, mut words) = (HashMap::new(), HashMap::new());
+        let visit = |key: FlowKey, value: FlowValue, denied: u64, age: Duration| {
+            // The ports of a later fragment are in the first one.
+            if key.fragment == Fragment::Later as u8 {
+                return;
+            }
+            let is_recent = age.as_secs() <= RECENT_SECONDS.into();
+            let age = SignedDuration::try_from(age).unwrap_or(SignedDuration::ZERO);
+            let flow = evaluated_flow(&key, &value, now.checked_sub(age).unwrap_or(now));
+            if denied != 0 {
+                words.insert((flow.key, key.fragment), denied);
+            }
+            if is_recent {
+                add_newest(&mut flows, flow);
+            }
+        };
+        reader.recent(RECENT_SECONDS, seed, visit).map_err(io::Error::other)?;
+        let mut denied: HashMap<PacketKey, Traffic> = HashMap::new();
+        for ((key, _), more) in self.denied.advance(words) {
+            let sum = denied.entry(key).or_default();
+            *sum = sum.plus(more);
+        }
+        flows.values_mut().for_each(|flow| flow.denied = denied.get(&flow.key).copied());
+        Ok(flows)
+    }
 }
 
-fn evaluated(dataplane: &KernelDataplane, now: Timestamp) -> io::Result<HashMap<Tuple, EvaluatedFlow>> {
-    let opened = dataplane.with(|programs| Ok((programs.flow_reader()?, programs.flow_seed()?)));
-    let (reader, seed) = opened.map_err(|error: crate::os::bpf::Error| io::Error::other(error))?;
-    let mut flows: HashMap<Tuple, EvaluatedFlow> = HashMap::new();
-    let visit = |key: FlowKey, value: FlowValue, age| {
-        // The ports of a later fragment are in the first one.
-        if key.fragment == Fragment::Later as u8 {
-            return;
+fn add_newest(flows: &mut HashMap<Tuple, EvaluatedFlow>, flow: EvaluatedFlow) {
+    match flows.entry(Tuple::from(&flow.key)) {
+        Entry::Occupied(mut known) if known.get().seen_at <= flow.seen_at => {
+            known.insert(flow);
         }
-        let age = SignedDuration::try_from(age).unwrap_or(SignedDuration::ZERO);
-        let flow = evaluated_flow(&key, &value, now.checked_sub(age).unwrap_or(now));
-        match flows.entry(Tuple::from(&flow.key)) {
-            Entry::Occupied(mut known) if known.get().seen_at <= flow.seen_at => {
-                known.insert(flow);
-            }
-            Entry::Occupied(_) => {}
-            Entry::Vacant(free) => {
-                free.insert(flow);
-            }
+        Entry::Occupied(_) => {}
+        Entry::Vacant(free) => {
+            free.insert(flow);
         }
-    };
-    reader.recent(RECENT_SECONDS, seed, visit).map_err(io::Error::other)?;
-    Ok(flows)
+    }
 }
 
 fn evaluated_flow(key: &FlowKey, value: &FlowValue, seen_at: Timestamp) -> EvaluatedFlow {
