@@ -43,6 +43,7 @@ const SELECTION: &[Flag] = &[
         "domain",
         "Only destinations with this text in their names; =NAME for all below it",
     ),
+    flag("country", "code", "country", "Only destinations in this country, by its code of two letters"),
     flag("egress", "name", "egress", "Only this tunnel, uplink or proxy"),
     flag("verdict", "word", "verdict", "permitted, dropped or rejected"),
     flag("since", "time", "since", "Only flows that ended at this time or later, or go on"),

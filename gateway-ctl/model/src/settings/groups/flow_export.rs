@@ -73,7 +73,8 @@ impl Default for SyslogCollector {
 #[serde(default)]
 pub struct OtlpCollector {
     pub enabled: bool,
-    /// Address without a path, such as `https://collector.example.net:4318`. Logs go to `/v1/logs`, metrics to `/v1/metrics`.
+    /// Address, such as `https://collector.example.net:4318`, or `https://loki.example.net:3100/otlp`. Logs go to `/v1/logs` below it, metrics to
+    /// `/v1/metrics`.
     pub url: String,
     /// Certificates in PEM that are trusted instead of the system's.
     pub ca_certificate: String,
@@ -131,11 +132,11 @@ impl Group for FlowExport {
             if otlp.enabled {
                 problems.required("otlp.url");
             }
-        } else if !is_origin(&otlp.url) {
+        } else if !is_base(&otlp.url) {
             problems.add(
                 code::FORMAT,
                 "otlp.url",
-                "Expected an address without a path, such as https://collector.example.net:4318.",
+                "Expected an address without a query and a user, such as https://collector.example.net:4318.",
             );
         } else if otlp.bearer.is_set() && !otlp.url.starts_with("https:") {
             problems.warn("otlp.url", "Without TLS the token goes over the network in clear text.");
@@ -174,9 +175,9 @@ fn check_certificate(path: &str, certificate: &str, problems: &mut Problems) {
 }
 
 /// Reports whether a text is the origin of a web server, without a path and without a user.
-fn is_origin(text: &str) -> bool {
+fn is_base(text: &str) -> bool {
     Url::parse(text).is_ok_and(|url| {
-        let is_bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
+        let is_bare = url.query().is_none() && url.fragment().is_none();
         let has_no_user = url.username().is_empty() && url.password().is_none();
         matches!(url.scheme(), "http" | "https") && url.has_host() && is_bare && has_no_user
     })
