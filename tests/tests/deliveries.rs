@@ -1,6 +1,7 @@
-//! Alerts to real receivers on loopback: an Alertmanager, its relay to IRC, a mail server, a broker for MQTT, and a server that answers as it is set to.
+//! Alerts and flow records to real receivers on loopback: an Alertmanager, its relay to IRC, a mail server, a broker for MQTT, ClickHouse, and a server that answers as it is set to.
 
 mod alertmanager;
+mod clickhouse;
 mod email;
 mod irc_relay;
 mod mqtt;

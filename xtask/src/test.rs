@@ -40,13 +40,14 @@ pub(crate) struct Options {
     long: bool,
 }
 
-/// Seconds of the random suites, kills of the DHCP server, and swaps of plans under load, with `--long`. A variable that is already set takes precedence.
-const LONG: [(&str, &str); 5] = [
+/// Seconds of the random suites, kills of the DHCP server, swaps of plans under load, and flow records at a data base, with `--long`. A variable that is already set takes precedence.
+const LONG: [(&str, &str); 6] = [
     ("GATEWAY_SOAK_SECONDS", "600"),
     ("GATEWAY_DNS_STRESS_SECONDS", "600"),
     ("GATEWAY_ATTACK_SECONDS", "3600"),
     ("GATEWAY_DHCP_KILLS", "200"),
     ("GATEWAY_SWAPS", "1000"),
+    ("GATEWAY_FLOW_RECORDS", "1000000"),
 ];
 
 /// Variable of the tests, and its value while suites run at the same time: deadlines that pass on busy processors stretch

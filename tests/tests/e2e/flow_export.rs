@@ -1,4 +1,4 @@
-//! Flow records at real collectors: nfcapd, rsyslog, and the schema of OpenTelemetry.
+//! Flow records at real collectors: nfcapd, nfacctd, rsyslog, and the schema of OpenTelemetry.
 
 use std::fs;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
@@ -89,6 +89,43 @@ impl Nfcapd {
         let list =
             list.with_context(|| format!("no list: {text} {}", String::from_utf8_lossy(&output.stderr)))?;
         Ok(serde_json::from_str(list)?)
+    }
+}
+
+/// nfacctd of pmacct in the namespace of the gateway. It writes what it has got once a second, as lines of JSON.
+struct Nfacctd {
+    folder: TempDir,
+    port: u16,
+    _process: Process,
+}
+
+impl Nfacctd {
+    fn start(testbed: &Testbed) -> Nfacctd {
+        let port = free_port(&testbed.network.gateway, true);
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        let settings = format!(
+            "nfacctd_ip: 127.0.0.1
+nfacctd_port: {port}
+plugins: print
+aggregate: src_host, dst_host, src_port, dst_port, proto
+print_output: json
+print_output_file: {file}
+print_output_file_append: true
+print_refresh_time: 1
+",
+            file = path("flows.json"),
+        );
+        fs::write(path("nfacctd.conf"), settings).expect("a configuration");
+        let mut command = testbed.network.gateway.command("nfacctd");
+        command.args(["-f", &path("nfacctd.conf")]).stdout(Stdio::null()).stderr(Stdio::null());
+        let process = Process::spawn(command).expect("nfacctd");
+        Nfacctd { folder, port, _process: process }
+    }
+
+    fn flows(&self) -> Vec<Value> {
+        let text = fs::read_to_string(self.folder.path().join("flows.json")).unwrap_or_default();
+        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 }
 
@@ -238,6 +275,33 @@ fn real_collectors_read_what_the_flow_log_has() {
     for state in states.as_array().expect("a list") {
         assert_eq!((&state["status"], &state["error"]), (&json!("ok"), &json!(null)), "{state:#}");
     }
+}
+
+#[test]
+fn nfacctd_reads_the_records_of_ipfix() {
+    let testbed = Testbed::start().expect("a testbed");
+    let laptop = testbed.device(&testbed.network.laptop).expect("a device");
+    testbed.tunnel("wg-a", &testbed.network.exit_a).expect("a tunnel");
+    testbed.policy(&policy("vpn-only", 10, ("device", &laptop), &["wg-a"])).expect("a policy");
+    let nfacctd = Nfacctd::start(&testbed);
+    export(&testbed, &json!({"ipfix": {"enabled": true, "host": "127.0.0.1", "port": nfacctd.port}}));
+    let mut logged = vec![Value::Null];
+    let seen = wait_ok(SOON, "a record at nfacctd", || {
+        // Datagrams that come before nfacctd listens are lost.
+        let known = logged.last().map_or(Value::Null, |flow: &Value| flow["flow_id"].clone());
+        logged.push(flow_of(&testbed, &laptop, &known));
+        let flows = nfacctd.flows();
+        let is_logged = |seen: &&Value| {
+            let is_of = |flow: &Value| {
+                (&seen["bytes"], &seen["packets"]) == (&flow["sent"]["bytes"], &flow["sent"]["packets"])
+            };
+            seen["port_dst"] == HTTP && logged.iter().any(is_of)
+        };
+        flows.iter().find(is_logged).cloned().with_context(|| format!("{flows:#?} and {logged:#?}"))
+    });
+    let seen = seen.expect("a record");
+    assert_eq!((&seen["ip_dst"], &seen["ip_proto"]), (&json!(server(false)), &json!("tcp")), "{seen:#}");
+    assert_eq!(seen["ip_src"], logged[1]["client"]["ip"], "{seen:#}");
 }
 
 #[test]

@@ -179,7 +179,7 @@ pub(super) const SUITES: &[Suite] = &[
     },
     Suite {
         name: "deliveries",
-        what: "alerts to an Alertmanager and other receivers, and what goes wrong there",
+        what: "alerts to an Alertmanager and other receivers, flow records to ClickHouse, and what goes wrong there",
         work: Work::Module("network"),
         quick: Quick::No,
         lane: Lane::Networks,
