@@ -2,6 +2,8 @@
 //! one device, and the ten devices with the most bytes of a week. The peer of the first is nfdump, whose files have fewer
 //! fields: no names, policies, paths and ids. That of the others is a log with 100 000 records.
 
+mod rate;
+
 use std::fs;
 use std::net::UdpSocket;
 use std::path::Path;
@@ -36,7 +38,11 @@ const DEVICES: usize = 50;
 const DESTINATIONS: usize = 4_000;
 const WEEK: SignedDuration = SignedDuration::from_hours(7 * 24);
 
-pub(crate) fn run() -> Result<Vec<Row>> {
+pub(crate) fn run(names: &[&str]) -> Result<Vec<Row>> {
+    let new_flows = rate::run()?;
+    if names == [new_flows.bench] {
+        return Ok(vec![new_flows]);
+    }
     let (small, large) = (tempfile::tempdir()?, tempfile::tempdir()?);
     let end = Timestamp::from_second(1_800_000_000)?;
     let few = fill(small.path(), FEW, Duration::MAX, end)?;
@@ -57,6 +63,7 @@ pub(crate) fn run() -> Result<Vec<Row>> {
         Ok(Row { bench, ours, peer, peer_name, unit: "ms", target: Target::OursBelow(below) })
     };
     Ok(vec![
+        new_flows,
         Row {
             bench: "flow_log_bytes",
             ours,

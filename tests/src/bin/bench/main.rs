@@ -56,7 +56,7 @@ const BENCHES: &[(&[&str], Bench)] = &[
     (&["forward_vs_ct_masq", "forward_vs_nft_linear", "forward_vs_ip_rule"], |_| forward::run()),
     (&["fastpath_1", "fastpath_1k", "fastpath_100k", "fastpath_v6_1k"], fast_path::run),
     (&["fastpath_xdp_1k", "fastpath_xdp_100k"], fast_path::run_xdp),
-    (&["flow_log_bytes", "flow_log_page", "flow_log_top"], |_| flow_log::run()),
+    (&["flow_log_bytes", "flow_log_page", "flow_log_top", "flow_log_rate"], flow_log::run),
     (&["capture_kept", "capture_filter"], captures::run),
     (&["new_flows_10k"], |_| new_flows::run()),
     (&["flood"], |_| new_flows::run_flood()),

@@ -28,6 +28,7 @@ const TITLES: &[(&str, &str)] = &[
     ("fastpath_xdp_100k", "fast path at XDP, small datagrams of 100 000 flows of 50 devices"),
     ("flow_log_bytes", "record of the flow log on the disk"),
     ("flow_log_page", "flow log, page of 100 flows of one device"),
+    ("flow_log_rate", "flow log, new flows that are followed and stored"),
     ("flow_log_top", "flow log, ten devices with the most bytes of a week"),
     ("capture_kept", "capture of 200 000 packets/s, packets that are kept"),
     ("capture_filter", "forwarding, 10 000 policies, during a capture whose filter no packet passes"),
