@@ -25,7 +25,7 @@ struct SomeCountries;
 impl Countries for SomeCountries {
     fn country(&self, address: IpAddr) -> Option<CountryCode> {
         let IpAddr::V4(four) = address else { return None };
-        (four.octets()[3] % 2 == 0).then(|| "DE".parse().expect("a code"))
+        four.octets()[3].is_multiple_of(2).then(|| "DE".parse().expect("a code"))
     }
 }
 
@@ -35,13 +35,13 @@ fn at(second: i64) -> Timestamp {
 
 /// Properties of a record by a seed.
 fn record(second: i64, seed: u8) -> FlowRecord {
-    let is_denied = seed % 7 == 0;
+    let is_denied = seed.is_multiple_of(7);
     let path = FlowPath {
         at: at(second - 60),
         generation: 1,
         decision: if is_denied { Decision::Dropped } else { Decision::Permitted },
         reason: 1,
-        policy: (seed % 3 > 0).then(|| Id::from_u128((seed % 3).into())),
+        policy: (!seed.is_multiple_of(3)).then(|| Id::from_u128((seed % 3).into())),
         hops: Vec::new(),
         leg: None,
         egress: (!is_denied).then(|| format!("wg-{}", seed % 4)),
@@ -49,22 +49,22 @@ fn record(second: i64, seed: u8) -> FlowRecord {
     let traffic = Traffic { packets: seed.into(), bytes: 100 * u64::from(seed) };
     FlowRecord {
         flow_id: FlowId::new(at(second - 60), &[seed]),
-        part: u32::from(seed % 5 == 0),
+        part: u32::from(seed.is_multiple_of(5)),
         written_at: at(second),
-        client: (seed % 6 > 0).then(|| Client {
+        client: (!seed.is_multiple_of(6)).then(|| Client {
             mac: MacAddr([2, 0, 0, 0, 0, 1]),
             address: [10, 0, 0, 1].into(),
             port: 50_000,
             interface: 1,
             interface_name: None,
             vlan: 0,
-            device: (seed % 4 > 0).then(|| Id::from_u128((seed % 4).into())),
+            device: (!seed.is_multiple_of(4)).then(|| Id::from_u128((seed % 4).into())),
             trust_class: None,
         }),
         destination: [192, 0, 2, seed].into(),
         destination_port: 443,
         protocol: 6,
-        names: if seed % 8 > 0 { vec![format!("host-{}.example", seed % 8)] } else { Vec::new() },
+        names: if !seed.is_multiple_of(8) { vec![format!("host-{}.example", seed % 8)] } else { Vec::new() },
         server_name: None,
         paths: vec![path],
         path_changes: 0,
