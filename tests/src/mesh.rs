@@ -37,7 +37,7 @@ impl MeshNetwork {
         let prefix = Prefix::unique()?;
         let hub = Namespace::create(&prefix, "hub")?;
         hub.ip(&format!(
-            "link add eth0 type dummy\nlink set eth0 up\nlink add eth1 type bridge\nlink set eth1 up\n\
+            "link add eth0 type veth peer name far0\nlink set eth0 up\nlink set far0 up\nlink add eth1 type bridge\nlink set eth1 up\n\
              address add {HUB}/24 dev eth1"
         ))?;
         let mut network = Self { nodes: Vec::new(), hub, prefix, _permit: permit };

@@ -152,8 +152,11 @@ fn unreadable(error: OpenError) -> ApiError {
 fn refused(error: AdministrationError) -> ApiError {
     match error {
         AdministrationError::Invalid(problems) => ApiError::validation(&problems),
-        AdministrationError::Off => ApiError::new(Code::InvalidState, "The coordinator of the mesh is off.")
-            .detail("setting", "mesh.coordinator.enabled"),
+        AdministrationError::Off => ApiError::new(
+            Code::InvalidState,
+            "The coordinator of the mesh is off: set mesh.coordinator.enabled.",
+        )
+        .detail("setting", "mesh.coordinator.enabled"),
         AdministrationError::TooManyKeys => {
             let message = "The mesh has as many pre-auth keys as it can have; they end by themselves.";
             ApiError::new(Code::LimitReached, message).detail("resource_type", KEY)

@@ -15,7 +15,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
 use gateway_core::health::{Check, Finding};
 use gateway_mesh::wire::{DerpMap, DerpNode, DerpRegion};
 use gateway_mesh::{Coordinator, Lifetimes, MeshProfile, Settings};
@@ -27,12 +26,12 @@ use parking_lot::Mutex;
 use crate::service::{Health, Service};
 use crate::store::{self, Store};
 use crate::supervise::blocking;
-use crate::tls;
 use crate::world::Worlds;
 use ledger::StoreLedger;
 use listeners::{Listening, Serving};
 
 pub use administration::{AdministrationError, CreatedKey, KeyTerms};
+pub use listeners::TlsServer;
 pub use views::{Connection, DerpMode, DerpModeName, MeshPeer, MeshRoute, MeshState, MeshStatus};
 
 /// Number of the region of the own relay, as clients know embedded relays.
@@ -42,9 +41,6 @@ const OWNER: &str = "gateway";
 const SUBSYSTEM: &str = "mesh_coordinator";
 /// Interval at which ephemeral nodes and expired keys are looked for.
 const TICK: Duration = Duration::from_secs(10);
-
-/// Function that returns the TLS server with the certificate of the gateway, or the reason why there is none.
-pub type TlsServer = Arc<dyn Fn() -> BoxFuture<'static, Result<Arc<tls::Server>, String>> + Send + Sync>;
 
 /// Reason why there is no coordinator.
 #[derive(Debug, thiserror::Error)]
@@ -136,14 +132,9 @@ impl Mesh {
         let mut ticks = tokio::time::interval(TICK);
         loop {
             let mesh = self.clone();
-            let opened = match blocking(move || mesh.open()).await {
-                Ok(opened) => opened.filter(|opened| opened.settings.enabled),
-                Err(error) => {
-                    if self.listening.fail(error.to_string()) {
-                        tracing::error!(%error, "the coordinator of the mesh does not run");
-                    }
-                    None
-                }
+            let (opened, failure) = match blocking(move || mesh.open()).await {
+                Ok(opened) => (opened.filter(|opened| opened.settings.enabled), None),
+                Err(error) => (None, Some(error.to_string())),
             };
             match opened {
                 Some(opened)
@@ -162,6 +153,9 @@ impl Mesh {
                         )
                     });
                 }
+            }
+            if let Some(failure) = failure {
+                self.listening.fail(failure);
             }
             tokio::select! {
                 changed = revisions.changed() => if changed.is_err() { return },

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use gateway_mesh::Coordinator;
 use gateway_mesh::serve::{Admission, serve_connection, serve_stun};
 use gateway_model::settings::bootstrap::MeshCoordinator;
@@ -13,7 +14,6 @@ use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-use super::TlsServer;
 use crate::os::mesh_sockets;
 use crate::tls::Server;
 
@@ -21,6 +21,9 @@ const RETRY: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(
 /// Pause after a failure to accept, such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Function that returns the TLS server with the certificate of the gateway, or the reason why there is none.
+pub type TlsServer = Arc<dyn Fn() -> BoxFuture<'static, Result<Arc<Server>, String>> + Send + Sync>;
 
 /// State of the listeners.
 #[derive(Debug, Default)]
@@ -47,11 +50,14 @@ impl Listening {
         state.failure.is_none() && !state.sockets.is_empty() && state.sockets.values().all(Option::is_none)
     }
 
-    /// Notes that the coordinator does not run. Returns whether that is new.
-    pub(super) fn fail(&self, reason: String) -> bool {
+    /// Notes that the coordinator does not run.
+    pub(super) fn fail(&self, reason: String) {
         let mut state = self.0.lock();
         state.sockets.clear();
-        state.failure.replace(reason.clone()) != Some(reason)
+        if state.failure.as_ref() != Some(&reason) {
+            tracing::error!(error = reason, "the coordinator of the mesh does not run");
+            state.failure = Some(reason);
+        }
     }
 
     fn clear(&self) {

@@ -90,7 +90,7 @@ pub struct MeshStatus {
     pub coordinator: CoordinatorStatus,
     pub derp: DerpStatus,
     pub peers: PeerCounts,
-    /// What is wrong. Empty: nothing.
+    /// Reasons why the coordinator does not serve its nodes. Empty: it does, or is off.
     pub health: Vec<String>,
 }
 
