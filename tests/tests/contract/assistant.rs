@@ -77,6 +77,9 @@ async fn models_are_listed_loaded_downloaded_and_removed() {
     assert_eq!(status["models"][0]["quantization"], "Q4_1");
     let loaded = client.post("/ai/models/load", json!({})).await;
     assert_eq!(loaded.data(), json!({"name": "small", "loaded": true}), "{}", loaded.text);
+    let entry = client.last_audit().await;
+    assert_eq!((&entry["action"], &entry["resource_id"]), (&json!("load_ai_model"), &json!("small")), "{entry}");
+    assert_eq!((&entry["resource_type"], &entry["result"]), (&json!("ai_model"), &json!("success")), "{entry}");
     let running = client.get("/ai/models/running").await.data();
     assert_eq!((&running[0]["name"], &running[0]["size_vram"]), (&json!(MODEL), &json!(0)));
     assert_eq!(client.get("/ai/status").await.data()["model_loaded"], true);
@@ -218,6 +221,7 @@ async fn a_model_that_is_silent_or_babbles_is_no_answer() {
 #[tokio::test]
 async fn the_runtime_needs_systemd() {
     let client = Client::new();
+    client.put("/ai/config", json!({"enabled": true})).await.data();
     client.post("/ai/service", json!({"action": "restart"})).await.error(422, "validation_failed");
     let answer = client.post("/ai/service", json!({"action": "start"})).await;
     match client.get("/ai/status").await.data()["service"].clone() {

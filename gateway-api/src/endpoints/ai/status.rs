@@ -47,7 +47,7 @@ struct AssistantStatus {
     running: Option<Vec<RunningModel>>,
     /// Downloads since the start of the daemon, the newest first.
     pulls: Vec<Pull>,
-    /// Unit of the local server; null without systemd.
+    /// Unit of the local server; null while the assistant is off, for another host, and without systemd.
     service: Option<RuntimeUnit>,
 }
 
@@ -59,7 +59,10 @@ async fn status(cx: Cx, _: Req<()>) -> Result<AssistantStatus, ApiError> {
         Err(_) if !config.enabled => None,
         Err(error) => Some(Err(error)),
     };
-    let service = blocking(|| required_programs::unit(UNIT).map(RuntimeUnit::of)).await?;
+    let service = match config.enabled && config.is_local() {
+        true => blocking(|| required_programs::unit(UNIT).map(RuntimeUnit::of)).await?,
+        false => None,
+    };
     let reachable = looked.as_ref().map(Result::is_ok);
     let (seen, error) = match looked {
         None => (None, None),

@@ -149,7 +149,8 @@ fn parameters(cx: &Cx, wanted: &ToolCall) -> Result<Parameters, ApiError> {
     let destination = Some(wanted.destination.trim()).filter(|destination| !destination.is_empty());
     Ok(match wanted.tool {
         Tool::Evaluate => {
-            let device = device.ok_or_else(|| ApiError::bad_request("The tool needs the name of a device."))?;
+            let device =
+                device.ok_or_else(|| ApiError::bad_request("The tool needs the name of a device."))?;
             let mut body = json!({"device_id": device});
             if let Some(destination) = destination {
                 body["destination"] = destination.into();

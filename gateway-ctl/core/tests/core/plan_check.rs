@@ -62,6 +62,7 @@ fn wrong_fields_conflicts_and_gating_tests_make_it_invalid() {
         json!({"name": "x", "source_type": "all", "hops": [{"type": "vpn", "target": "none-such"}]});
     let checked = check(&fixture, unknown);
     assert!(!checked.valid, "{checked:#?}");
+    assert!(sources(&checked).contains(&(IssueSource::Conflicts, Severity::Error)), "{checked:#?}");
     assert_eq!(checked.issues[0].path, "hops[0].target");
     let wrong = json!({"name": "x", "source_type": "subnet", "source_value": "everyone", "hops": []});
     let checked = check(&fixture, wrong);
@@ -74,7 +75,7 @@ fn wrong_fields_conflicts_and_gating_tests_make_it_invalid() {
         "hops": []});
     let checked = check(&fixture, against);
     assert!(!checked.valid, "{checked:#?}");
-    assert!(sources(&checked).contains(&(IssueSource::Conflicts, Severity::Error)), "{checked:#?}");
+    assert!(checked.issues[0].message.contains("\"by nl\""), "{checked:#?}");
 
     let gate = json!({"name": "laptop leaves", "source": {"device": laptop}, "accept": ["203.0.113.80:443"],
         "gate": true});
