@@ -78,8 +78,16 @@ async fn models_are_listed_loaded_downloaded_and_removed() {
     let loaded = client.post("/ai/models/load", json!({})).await;
     assert_eq!(loaded.data(), json!({"name": "small", "loaded": true}), "{}", loaded.text);
     let entry = client.last_audit().await;
-    assert_eq!((&entry["action"], &entry["resource_id"]), (&json!("load_ai_model"), &json!("small")), "{entry}");
-    assert_eq!((&entry["resource_type"], &entry["result"]), (&json!("ai_model"), &json!("success")), "{entry}");
+    assert_eq!(
+        (&entry["action"], &entry["resource_id"]),
+        (&json!("load_ai_model"), &json!("small")),
+        "{entry}"
+    );
+    assert_eq!(
+        (&entry["resource_type"], &entry["result"]),
+        (&json!("ai_model"), &json!("success")),
+        "{entry}"
+    );
     let running = client.get("/ai/models/running").await.data();
     assert_eq!((&running[0]["name"], &running[0]["size_vram"]), (&json!(MODEL), &json!(0)));
     assert_eq!(client.get("/ai/status").await.data()["model_loaded"], true);
