@@ -14,6 +14,16 @@ use crate::e2e::alert_delivery::{delivered, receiver, wait_for};
 /// Deadline of a delivery, far beyond what it takes.
 const DELIVERED: Duration = Duration::from_secs(15);
 
+/// Waits until a tunnel has been up for longer than the alerts need to see it. One that was never seen up has a minute to connect.
+fn wait_until_known(testbed: &Testbed, tunnel: &str) {
+    wait_ok(DELIVERED, "the tunnel to be up for some time", || {
+        let object = testbed.api().get(&format!("/tunnels/{tunnel}"))?;
+        anyhow::ensure!(object["uptime_sec"].as_u64() >= Some(2), "{object}");
+        Ok(())
+    })
+    .expect("up");
+}
+
 fn wait_for_first(receiver: &WebhookReceiver, reset: Instant, what: &str) {
     wait_ok(DELIVERED, "the delivery", || {
         let statuses = delivered(receiver, "tunnel_down");
@@ -32,6 +42,7 @@ fn wireguard_tunnel_whose_interface_is_deleted_is_an_alert_until_it_connects_aga
     let tunnel = testbed.tunnel("wg-a", &network.exit_a).expect("tunnel");
     let interface = testbed.interface(&tunnel).expect("its interface");
     let receiver = receiver(&testbed);
+    wait_until_known(&testbed, &tunnel);
     network.exit_a.kill9().expect("killed");
     let reset = Instant::now();
     network.gateway.ip(&format!("link delete {interface}")).expect("deleted");
@@ -50,6 +61,7 @@ fn openvpn_tunnel_whose_process_is_killed_is_an_alert_until_it_connects_again() 
     let receiver = receiver(&testbed);
     let processes = testbed.openvpn_processes();
     assert_eq!(processes.len(), 1, "{processes:?}");
+    wait_until_known(&testbed, &tunnel);
     server.kill9().expect("killed");
     let reset = Instant::now();
     kill(Pid::from_raw(processes[0]), Signal::SIGKILL).expect("killed");
