@@ -81,7 +81,13 @@ impl Mesh {
         let (reported, measured, erased) = (self.clone(), self.clone(), self.clone());
         Service::new("mesh_coordinator", self, |mesh| mesh.run())
             .reports(move || std::future::ready(reported.health()))
-            .measures(move |registry| metrics::register(registry, &measured))
+            .measures(move |registry| {
+                let opened = measured.opened.lock().clone();
+                // There are none while the coordinator is off.
+                if let Some(opened) = opened.filter(|opened| opened.settings.enabled) {
+                    metrics::register(registry, &opened.coordinator);
+                }
+            })
             .erases(move |level| {
                 erased.erase(level);
                 std::future::ready(Ok(()))

@@ -1,17 +1,12 @@
-//! Metrics of the mesh. There are none while the coordinator is off.
+//! Metrics of the mesh.
 
+use gateway_mesh::Coordinator;
 use prometheus_client::registry::Registry;
 
-use super::Mesh;
 use crate::metrics::{counter, gauge, gauges};
 
 /// Adds nodes and relayed packets.
-pub(super) fn register(registry: &mut Registry, mesh: &Mesh) {
-    let opened = mesh.opened.lock().clone();
-    let Some(coordinator) = opened.filter(|opened| opened.settings.enabled).map(|opened| opened.coordinator)
-    else {
-        return;
-    };
+pub(super) fn register(registry: &mut Registry, coordinator: &Coordinator) {
     let members = coordinator.members();
     let online = members.iter().filter(|member| member.is_connected()).count();
     let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);

@@ -90,7 +90,7 @@ pub struct MeshStatus {
     pub coordinator: CoordinatorStatus,
     pub derp: DerpStatus,
     pub peers: PeerCounts,
-    /// Reasons why the coordinator does not serve its nodes. Empty: it does, or is off.
+    /// Faults. Empty: there are none.
     pub health: Vec<String>,
 }
 
