@@ -326,7 +326,7 @@ mod tests {
         let relayless = set(&state, "mesh.coordinator.relay.enabled", json!(false));
         let found = configuration.with(&relayless.settings).network.mesh_ports;
         assert_eq!(found, Some(MeshPorts { tcp: 8443, udp: None }));
-        let state = set(&state, "mesh.coordinator.wan_access", json!(false));
+        let state = set(&relayless, "mesh.coordinator.wan_access", json!(false));
         assert_eq!(configuration.with(&state.settings).network.mesh_ports, None, "for the LAN alone");
     }
 

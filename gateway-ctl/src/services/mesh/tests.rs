@@ -20,9 +20,7 @@ fn ticket() -> AuditTicket {
 }
 
 fn mesh_of(store: &Arc<Store>) -> Arc<Mesh> {
-    let mut file = Bootstrap::default();
-    file.mesh.coordinator.host = "gw.example.net".to_owned();
-    let configuration = Configuration::new(file, store.current().settings.clone());
+    let configuration = Configuration::new(Bootstrap::default(), store.current().settings.clone());
     let worlds = Arc::new(Worlds::new(store.clone(), configuration, None));
     Mesh::new(store.clone(), worlds, Arc::new(|| Box::pin(std::future::ready(Err("none".to_owned())))))
 }
@@ -41,6 +39,11 @@ fn set(store: &Store, key: &str, value: serde_json::Value) {
     store.commit(AuditTicket::system("test", "setting"), edit).unwrap();
 }
 
+fn switch_on(store: &Store) {
+    set(store, "mesh.coordinator.host", json!("gw.example.net"));
+    set(store, "mesh.coordinator.enabled", json!(true));
+}
+
 #[test]
 fn a_coordinator_that_is_off_makes_no_keys_and_has_no_identity() {
     let Fixture { mesh, store, .. } = fixture();
@@ -56,7 +59,7 @@ fn a_coordinator_that_is_off_makes_no_keys_and_has_no_identity() {
 #[test]
 fn keys_and_identity_survive_a_restart_and_the_store_has_no_text_of_them() {
     let Fixture { mesh, store, folder } = fixture();
-    set(&store, "mesh.coordinator.enabled", json!(true));
+    switch_on(&store);
     let key = mesh.create_key(ticket(), KeyTerms::default()).unwrap();
     assert!(key.command.contains(&key.key) && key.command.contains("https://gw.example.net:8443"));
     let first = mesh.open().unwrap().unwrap().coordinator;
@@ -77,7 +80,7 @@ fn keys_and_identity_survive_a_restart_and_the_store_has_no_text_of_them() {
 #[test]
 fn a_roster_that_others_changed_replaces_the_coordinator_and_is_not_overwritten() {
     let Fixture { mesh, store, .. } = fixture();
-    set(&store, "mesh.coordinator.enabled", json!(true));
+    switch_on(&store);
     mesh.create_key(ticket(), KeyTerms::default()).unwrap();
     let before = mesh.open().unwrap().unwrap();
     set(&store, MESH_ROSTER, json!({"last_id": 7, "nodes": {}, "keys": {}}));
@@ -98,7 +101,7 @@ fn a_roster_that_others_changed_replaces_the_coordinator_and_is_not_overwritten(
 #[test]
 fn a_damaged_roster_is_an_error_and_stays() {
     let Fixture { mesh, store, .. } = fixture();
-    set(&store, "mesh.coordinator.enabled", json!(true));
+    switch_on(&store);
     set(&store, MESH_ROSTER, json!({"nodes": "none"}));
     assert!(matches!(mesh.peers(), Err(OpenError::Roster(_))));
     assert!(mesh.create_key(ticket(), KeyTerms::default()).is_err());
@@ -108,7 +111,7 @@ fn a_damaged_roster_is_an_error_and_stays() {
 #[test]
 fn a_hard_wipe_ends_the_coordinator_for_good() {
     let Fixture { mesh, store, .. } = fixture();
-    set(&store, "mesh.coordinator.enabled", json!(true));
+    switch_on(&store);
     mesh.create_key(ticket(), KeyTerms::default()).unwrap();
     mesh.erase(WipeLevel::Soft);
     assert!(mesh.open().unwrap().is_some());
@@ -119,7 +122,7 @@ fn a_hard_wipe_ends_the_coordinator_for_good() {
 #[test]
 fn a_medium_wipe_leaves_no_node_and_no_identity() {
     let Fixture { mesh, store, .. } = fixture();
-    set(&store, "mesh.coordinator.enabled", json!(true));
+    switch_on(&store);
     mesh.create_key(ticket(), KeyTerms::default()).unwrap();
     store.wipe(AuditTicket::system("wipe_system", "system"), true).unwrap();
     assert!(mesh.open().unwrap().is_none());
