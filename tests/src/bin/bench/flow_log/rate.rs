@@ -114,7 +114,7 @@ fn observation(now: Timestamp) -> Observation {
                 generation: 1,
                 action: Action::Mark as u8,
                 reason: Reason::NoPolicy as u8,
-                mark: Mark::DIRECT.0,
+                mark: Mark::DIRECT,
                 policy: 0,
                 device: 0,
                 leg: 0,
