@@ -131,7 +131,7 @@ impl Rsyslog {
     /// Runs the script of the documentation, which loads what it put aside the last time.
     fn load(&self, to: &ClickHouse) -> Result<()> {
         let mut command = Command::new("sh");
-        command.args(["-c", &documented("sh"), "load-flows"]);
+        command.args(["-c", &documented("shell"), "load-flows"]);
         command.arg(self.folder.path()).arg(&to.url).arg(self.folder.path().join("pid"));
         let output = command.output()?;
         ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

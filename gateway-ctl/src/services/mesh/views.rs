@@ -71,7 +71,7 @@ pub struct DerpStatus {
 
 /// Number of peers.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct PeerCounts {
+pub struct MeshPeerCounts {
     pub total: usize,
     /// Connected to the coordinator.
     pub online: usize,
@@ -89,7 +89,7 @@ pub struct MeshStatus {
     pub node: Option<OwnNode>,
     pub coordinator: CoordinatorStatus,
     pub derp: DerpStatus,
-    pub peers: PeerCounts,
+    pub peers: MeshPeerCounts,
     /// Faults. Empty: there are none.
     pub health: Vec<String>,
 }
@@ -257,7 +257,7 @@ impl Mesh {
                 last_seen: reachable.then(|| self.store.clock().now()),
             },
             derp: DerpStatus { home: None, latency_ms: BTreeMap::new() },
-            peers: PeerCounts {
+            peers: MeshPeerCounts {
                 total: members.len(),
                 online: members.iter().filter(|member| member.is_connected()).count(),
                 direct: None,
