@@ -32,10 +32,13 @@ const LONG: Duration = Duration::from_secs(20);
 /// A busy machine causes no second query.
 const CALM: u32 = 8;
 
+/// Destination and mark of a requested socket.
+type Request = (SocketAddr, Option<Mark>);
+
 /// Sockets of the system without marks, which records the requests.
 #[derive(Clone, Default)]
 struct Recorder {
-    sockets: Arc<Mutex<Vec<(SocketAddr, Option<Mark>)>>>,
+    sockets: Arc<Mutex<Vec<Request>>>,
     /// Ports that tests cannot have lead to those they have.
     instead: Arc<Mutex<HashMap<SocketAddr, SocketAddr>>>,
     /// Destination of all traffic with this mark.
