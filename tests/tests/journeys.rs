@@ -176,6 +176,16 @@ fn a_support_bundle_is_built_and_downloaded() -> Result<()> {
 }
 
 #[test]
+fn flows_say_why_they_left_and_lead_to_the_forms_that_change_it() -> Result<()> {
+    run("flows", Start::LivedIn)
+}
+
+#[test]
+fn a_key_of_the_mesh_is_created_and_shown_once() -> Result<()> {
+    run("mesh", Start::LivedIn)
+}
+
+#[test]
 fn of_many_devices_pages_draw_only_what_is_in_view() -> Result<()> {
     let _alone = PROCESSORS.write().unwrap_or_else(PoisonError::into_inner);
     walk("many", Start::LivedIn)

@@ -37,6 +37,12 @@ export const network: Entry = {
       needs: ['GET /settings'],
       page: () => import('./ipv6'),
     },
+    {
+      path: 'mesh',
+      label: (text) => text.mesh.tab,
+      needs: ['GET /mesh/status', 'GET /mesh/peers'],
+      page: () => import('./mesh/mesh'),
+    },
   ],
   details: [
     { path: '/network/uplinks/edit', page: () => import('./uplinks-edit') },

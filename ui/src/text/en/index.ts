@@ -15,6 +15,7 @@ import { functions } from './functions'
 import { hosts } from './hosts'
 import { kinds } from './kinds'
 import { merge } from './merge'
+import { mesh } from './mesh'
 import { network } from './network'
 import { overview } from './overview'
 import { paths } from './paths'
@@ -44,6 +45,7 @@ export const en = {
   hosts,
   kinds,
   merge,
+  mesh,
   network,
   overview,
   paths,
