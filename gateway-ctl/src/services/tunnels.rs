@@ -11,7 +11,7 @@ mod openvpn;
 mod probes;
 mod resolve;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -65,6 +65,13 @@ pub(crate) fn service(context: &Context) -> Service {
         .contributes(move |facts| worlds.last().reports.tunnels.enrich(facts))
 }
 
+/// Reports whether an interface of `known` is gone, and replaces `known` by the present ones.
+fn has_lost_a_link(known: &mut BTreeSet<String>, facts: &Facts) -> bool {
+    let present = facts.links.keys().cloned().collect();
+    let before = std::mem::replace(known, present);
+    !before.is_subset(known)
+}
+
 impl Tunnels {
     fn new(context: Context) -> Tunnels {
         Tunnels {
@@ -83,7 +90,7 @@ impl Tunnels {
         self.context.worlds.last().reports.tunnels.clone()
     }
 
-    /// Polls the tunnels once a second and when an interface or a process has changed, and wakes the reconcile loop when one
+    /// Polls the tunnels once a second, when an interface is gone and when a process has changed, and wakes the reconcile loop when one
     /// of its inputs changes.
     async fn run(mut self) {
         let handle = self.context.wake.clone();
@@ -92,12 +99,15 @@ impl Tunnels {
         let mut changes = self.context.store.watch();
         let mut processes = self.context.engines.openvpn.changes();
         let mut facts = handle.facts();
+        let mut links = BTreeSet::new();
         loop {
             tokio::select! {
                 _ = ticks.tick() => {}
                 Ok(()) = processes.changed() => {}
-                // An interface that another program deletes is a tunnel that is down.
-                Ok(()) = facts.changed() => {}
+                // An interface that another program deletes is a tunnel that is down. New ones have no routes yet.
+                Ok(()) = facts.changed() => if !has_lost_a_link(&mut links, &facts.borrow_and_update()) {
+                    continue;
+                },
                 changed = changes.changed() => if changed.is_err() { return },
                 outcome = self.probes.outcome() => {
                     let now = self.context.store.clock().boot();

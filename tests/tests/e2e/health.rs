@@ -67,7 +67,13 @@ fn a_tunnel_without_connectivity_is_not_used_despite_a_fresh_handshake() {
     {
         let tunnel = wait_for_status(&testbed, id, "up");
         assert!(tunnel["latency_ms"].as_f64().is_some_and(|ms| ms > 0.0 && ms < 1000.0), "{tunnel}");
-        assert_eq!(tunnel["loss_pct"], 0.0, "{tunnel}");
+        // On a busy machine an answer may come late.
+        wait_ok(SOON, "all answers", || {
+            let tunnel = testbed.api().get(&format!("/tunnels/{id}"))?;
+            anyhow::ensure!(tunnel["loss_pct"] == 0.0, "{tunnel}");
+            Ok(())
+        })
+        .expect("no loss");
         forwards(exit, false);
         let tunnel = wait_for_status(&testbed, id, "degraded");
         assert_eq!((&tunnel["health"], &tunnel["healthy"]), (&json!("unhealthy"), &json!(false)), "{tunnel}");
