@@ -141,9 +141,9 @@ pub(super) const SUITES: &[Suite] = &[
         what: "the command-line client against a real daemon",
         work: Work::Module("api"),
         quick: Quick::No,
-        lane: Lane::Processors,
+        lane: Lane::Networks,
         root: true,
-        arguments: &[],
+        arguments: NETWORKS,
         limit: minutes(30),
     },
     Suite {
