@@ -139,6 +139,12 @@ fn removed_node_loses_access_at_once_and_stays_away_after_a_restart() {
     let id = mesh.server.peer("node-2").expect("peers").expect("node")["id"].clone();
     let path = format!("/mesh/peers/{}", id.as_str().expect("an id"));
     mesh.server.api().delete(&path).expect("removal");
+    let entries = mesh.server.api().get("/audit?action=delete_mesh_peer").expect("entries");
+    assert_eq!(
+        (entries.as_array().map(Vec::len), &entries[0]["result"]),
+        (Some(1), &json!("success")),
+        "{entries}"
+    );
     wait_for(Duration::from_secs(5), "the removed node to be cut off", || {
         let [first, second] = [(0, 1), (1, 0)].map(|(from, to): (usize, usize)| {
             mesh.clients[from].ask(&mesh.network.nodes[from], mesh.addresses[to]).is_ok()

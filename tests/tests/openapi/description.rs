@@ -47,11 +47,16 @@ fn exemplify(server: &Server, endpoint: &Endpoint, operation: &mut Value) {
     }
 }
 
+/// Endpoints that the host or the server of models may lack, with 501.
+fn may_be_missing(endpoint: &Endpoint) -> bool {
+    endpoint.needs().is_some() || endpoint.path == "/ai/service" || endpoint.path.starts_with("/ai/models/")
+}
+
 /// Returns the configuration. Endpoints that are not implemented may answer 501. A scenario is a sequence of requests
 /// that use earlier results.
 pub(super) fn configuration(table: &Table) -> String {
     let mut text = String::from("[phases.stateful]\ngeneration.max-examples = 40\n");
-    for endpoint in table.endpoints().iter().filter(|endpoint| endpoint.needs().is_some()) {
+    for endpoint in table.endpoints().iter().filter(|endpoint| may_be_missing(endpoint)) {
         let path = endpoint.full_path();
         write!(
             text,

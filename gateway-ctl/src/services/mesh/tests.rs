@@ -46,7 +46,7 @@ fn switch_on(store: &Store) {
 
 #[test]
 fn a_coordinator_that_is_off_makes_no_keys_and_has_no_identity() {
-    let Fixture { mesh, store, .. } = fixture();
+    let Fixture { mesh, store, folder: _folder } = fixture();
     let refused = mesh.create_key(ticket(), KeyTerms::default());
     assert!(matches!(refused, Err(AdministrationError::Off)));
     assert!(mesh.peers().unwrap().is_empty());
@@ -79,7 +79,7 @@ fn keys_and_identity_survive_a_restart_and_the_store_has_no_text_of_them() {
 
 #[test]
 fn a_roster_that_others_changed_replaces_the_coordinator_and_is_not_overwritten() {
-    let Fixture { mesh, store, .. } = fixture();
+    let Fixture { mesh, store, folder: _folder } = fixture();
     switch_on(&store);
     mesh.create_key(ticket(), KeyTerms::default()).unwrap();
     let before = mesh.open().unwrap().unwrap();
@@ -100,7 +100,7 @@ fn a_roster_that_others_changed_replaces_the_coordinator_and_is_not_overwritten(
 
 #[test]
 fn a_damaged_roster_is_an_error_and_stays() {
-    let Fixture { mesh, store, .. } = fixture();
+    let Fixture { mesh, store, folder: _folder } = fixture();
     switch_on(&store);
     set(&store, MESH_ROSTER, json!({"nodes": "none"}));
     assert!(matches!(mesh.peers(), Err(OpenError::Roster(_))));
@@ -110,7 +110,7 @@ fn a_damaged_roster_is_an_error_and_stays() {
 
 #[test]
 fn a_hard_wipe_ends_the_coordinator_for_good() {
-    let Fixture { mesh, store, .. } = fixture();
+    let Fixture { mesh, store, folder: _folder } = fixture();
     switch_on(&store);
     mesh.create_key(ticket(), KeyTerms::default()).unwrap();
     mesh.erase(WipeLevel::Soft);
@@ -121,7 +121,7 @@ fn a_hard_wipe_ends_the_coordinator_for_good() {
 
 #[test]
 fn a_medium_wipe_leaves_no_node_and_no_identity() {
-    let Fixture { mesh, store, .. } = fixture();
+    let Fixture { mesh, store, folder: _folder } = fixture();
     switch_on(&store);
     mesh.create_key(ticket(), KeyTerms::default()).unwrap();
     store.wipe(AuditTicket::system("wipe_system", "system"), true).unwrap();
