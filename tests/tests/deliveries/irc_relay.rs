@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use gateway_tests::process::Process;
-use gateway_tests::wait::wait_ok;
+use gateway_tests::wait::{deadline_factor, wait_ok};
 use serde_json::json;
 
 use super::SOON;
@@ -76,7 +76,7 @@ impl Relay {
     /// Returns the next message to a channel. The relay also talks to the services of its network.
     fn next(&self) -> String {
         loop {
-            let said = self.said.recv_timeout(SOON).expect("a message on IRC");
+            let said = self.said.recv_timeout(SOON.mul_f64(deadline_factor())).expect("a message on IRC");
             if said.starts_with('#') {
                 return said;
             }
