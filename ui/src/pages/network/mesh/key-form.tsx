@@ -73,7 +73,6 @@ function NewKey({ shown, onClose }: { shown: Shown; onClose: () => void }) {
         ]}
       />
       <img
-        className="qr"
         alt={words.qr}
         src={`data:image/svg+xml,${encodeURIComponent(shown.qr_svg)}`}
         width={200}
