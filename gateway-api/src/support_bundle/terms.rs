@@ -25,16 +25,7 @@ const SOURCES: &[&str] = &["export_config", "list_users", "list_api_keys"];
 /// Returns the words of the gateway and the private texts.
 pub(super) async fn collect(cx: &Cx) -> io::Result<(Vocabulary, PrivateTerms)> {
     let failed = |error: ApiError| io::Error::other(error.message);
-    let (own, document) = (cx.clone(), cx.api.openapi());
-    let collected = blocking(move || {
-        let open = own.open().map_err(failed)?;
-        let vocabulary = vocabulary(open, &serde_json::from_slice(&document)?)?;
-        let mut terms = PrivateTerms::default();
-        add_secrets(open, &mut terms);
-        add_observed(open, &mut terms)?;
-        io::Result::Ok((vocabulary, terms))
-    });
-    let (vocabulary, mut terms) = collected.await.map_err(failed)??;
+    let (vocabulary, mut terms) = of_gateway(cx, |_, _| Ok(())).await?;
     for source in SOURCES {
         let reply = reply_of(cx, source, &[]).await.map_err(failed)?;
         let added = blocking(move || {
@@ -48,6 +39,17 @@ pub(super) async fn collect(cx: &Cx) -> io::Result<(Vocabulary, PrivateTerms)> {
 
 /// Returns the words of the gateway and the private texts of its objects, without those of accounts. Needs no rights.
 pub(crate) async fn private_terms(cx: &Cx) -> io::Result<(Vocabulary, PrivateTerms)> {
+    of_gateway(cx, |open, terms| {
+        add_texts(&gateway_model::bulk_edit::export(&open.store.current(), false), terms)
+    })
+    .await
+}
+
+/// Returns the words of the gateway, and the private texts of its secrets and of what it has observed, with more.
+async fn of_gateway(
+    cx: &Cx,
+    more: impl FnOnce(&Open, &mut PrivateTerms) -> io::Result<()> + Send + 'static,
+) -> io::Result<(Vocabulary, PrivateTerms)> {
     let failed = |error: ApiError| io::Error::other(error.message);
     let (own, document) = (cx.clone(), cx.api.openapi());
     let collected = blocking(move || {
@@ -56,7 +58,7 @@ pub(crate) async fn private_terms(cx: &Cx) -> io::Result<(Vocabulary, PrivateTer
         let mut terms = PrivateTerms::default();
         add_secrets(open, &mut terms);
         add_observed(open, &mut terms)?;
-        add_texts(&gateway_model::bulk_edit::export(&open.store.current(), false), &mut terms)?;
+        more(open, &mut terms)?;
         io::Result::Ok((vocabulary, terms))
     });
     collected.await.map_err(failed)?

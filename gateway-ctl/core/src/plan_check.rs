@@ -101,6 +101,7 @@ pub fn check_edit(
     leak_rows.retain(|row| changed.contains(&row.policy_id));
     issues.extend(leak_rows.iter().filter_map(leak));
     issues.extend(exposure((&before, &compiled), (&after, &planned)));
+    issues.extend(not_compared(after.state.devices.iter().count()));
     PlanCheck {
         valid: issues.iter().all(|issue| issue.severity != Severity::Error),
         issues,
@@ -202,6 +203,12 @@ fn exposure(before: View<'_>, after: View<'_>) -> Option<Issue> {
         names.join(", ")
     );
     (!more.is_empty()).then(|| issue(IssueSource::Exposure, Severity::Warning, "", message))
+}
+
+/// Returns an issue if the exposure of some devices was not compared.
+fn not_compared(devices: usize) -> Option<Issue> {
+    let message = format!("The exposure of {MAX_DEVICES} of {devices} devices was compared.");
+    (devices > MAX_DEVICES).then(|| issue(IssueSource::Exposure, Severity::Info, "", message))
 }
 
 fn decisions((input, compiled): View<'_>) -> BTreeMap<Id, Decision> {

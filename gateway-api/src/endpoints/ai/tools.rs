@@ -2,6 +2,7 @@
 
 use gateway_core::assistant::answer::{Tool, ToolCall};
 use gateway_model::{Device, Kind};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -12,6 +13,8 @@ use crate::context::Cx;
 use crate::error::ApiError;
 
 const DEVICES: Kind = Kind::of::<Device>();
+/// All but the unreserved characters of a URL (RFC 3986, section 2.3).
+const QUERY_VALUE: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 /// Maximum number of rows that are quoted of a list.
 const MAX_ROWS: usize = 20;
 
@@ -125,7 +128,11 @@ pub(super) async fn run(cx: &Cx, wanted: &ToolCall) -> Source {
         .iter()
         .enumerate()
         .map(|(index, (name, value))| {
-            format!("{}{name}={}", if index == 0 { "?" } else { "&" }, percent_encoded(value))
+            format!(
+                "{}{name}={}",
+                if index == 0 { "?" } else { "&" },
+                utf8_percent_encode(value, QUERY_VALUE)
+            )
         })
         .collect();
     let link = format!("{} {}{query}", view.method, view.path);
@@ -134,14 +141,6 @@ pub(super) async fn run(cx: &Cx, wanted: &ToolCall) -> Source {
         Err(error) => (Value::Null, Some(error.message)),
     };
     Source { tool: wanted.tool, link, request: parameters.body, result, error }
-}
-
-fn percent_encoded(text: &str) -> String {
-    let encoded = text.bytes().map(|byte| match byte {
-        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => char::from(byte).to_string(),
-        _ => format!("%{byte:02X}"),
-    });
-    encoded.collect()
 }
 
 fn parameters(cx: &Cx, wanted: &ToolCall) -> Result<Parameters, ApiError> {

@@ -101,6 +101,22 @@ fn a_leak_of_the_policy_itself_is_said() {
 }
 
 #[test]
+fn devices_that_were_not_compared_are_said() {
+    let mut fixture = through_a_tunnel();
+    (1..=500).for_each(|number| {
+        fixture.device(
+            &format!("d{number}"),
+            &format!("02:00:00:00:{:02x}:{:02x}", 1 + number / 256, number % 256),
+        );
+    });
+    let policy = json!({"name": "no guests", "priority": 50, "source_type": "subnet",
+        "source_value": "192.168.1.128/25", "hops": []});
+    let checked = check(&fixture, policy);
+    assert_eq!(sources(&checked), [(IssueSource::Exposure, Severity::Info)], "{:#?}", checked.issues);
+    assert!(checked.valid && checked.issues[0].message.contains("500 of 501"), "{:#?}", checked.issues);
+}
+
+#[test]
 fn policies_that_wait_for_an_apply_are_no_difference() {
     let mut fixture = through_a_tunnel();
     fixture.policy(json!({"name": "waits", "priority": 1, "source_type": "all", "hops": [],
