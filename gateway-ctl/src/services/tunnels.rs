@@ -90,8 +90,8 @@ impl Tunnels {
         self.context.worlds.last().reports.tunnels.clone()
     }
 
-    /// Polls the tunnels once a second, when an interface is gone and when a process has changed, and wakes the reconcile loop when one
-    /// of its inputs changes.
+    /// Polls the tunnels once a second, when an interface is gone and when a process has changed. Wakes the reconcile loop
+    /// when one of its inputs changes.
     async fn run(mut self) {
         let handle = self.context.wake.clone();
         let mut ticks = tokio::time::interval(POLL_INTERVAL);
@@ -325,5 +325,22 @@ fn live(
         endpoint_ip: peers().find_map(|peer| peer.endpoint).map(|endpoint| endpoint.ip()),
         restarts: before.map_or(0, |before| before.restarts),
         ..TunnelLive::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_interface_that_is_gone_is_a_loss() {
+        let mut known = BTreeSet::new();
+        let mut is_lost = |names: &[&str]| {
+            let mut facts = Facts::default();
+            facts.links.extend(names.iter().map(|name| ((*name).into(), Default::default())));
+            has_lost_a_link(&mut known, &facts)
+        };
+        assert!(!is_lost(&["eth0"]) && !is_lost(&["eth0", "wg-a"]));
+        assert!(is_lost(&["eth0"]) && !is_lost(&["eth0"]) && is_lost(&["wg-a"]));
     }
 }
