@@ -14,6 +14,12 @@ export interface Draft<T extends Fields> {
   discard: () => void
 }
 
+/** Fields of a form that is not kept, such as one in a dialog. */
+export function useFields<T extends Fields>(start: T): Pick<Draft<T>, 'value' | 'set'> {
+  const [value, setValue] = useState(start)
+  return { value, set: (field, next) => setValue((before) => ({ ...before, [field]: next })) }
+}
+
 /** A version of an object: its fields, and its entity tag. */
 export interface Version<T> {
   value: T

@@ -45,7 +45,7 @@ export const mesh: Text['mesh'] = {
     host: 'Auf einem Rechner mit dem Tailscale-Client:',
     copyCommand: 'Befehl kopieren',
     phone:
-      'Auf einem Telefon den Server in den Kontoeinstellungen der App eintragen und den Schlüssel scannen:',
+      'Auf einem Telefon den Server in den Kontoeinstellungen der App eintragen, und den Schlüssel aus dem QR-Code:',
     server: 'Server',
     expires: 'Nimmt Peers auf bis',
     qr: 'QR-Code des Schlüssels',

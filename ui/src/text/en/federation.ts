@@ -52,7 +52,7 @@ export const federation = {
   version: 'Version',
   errors: 'Errors',
   typed: 'Words as its administrator reads them',
-  typedHint: 'By telephone, not by mail: whoever alters the exchange may alter a mail too.',
+  typedHint: 'By telephone, not by mail: an attacker who alters the exchange can alter a mail as well.',
   approve: 'Approve',
   reject: 'Refuse',
   revoke: 'Revoke',

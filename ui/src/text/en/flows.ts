@@ -2,7 +2,7 @@ import type { Schemas } from '@/api/client'
 
 export const flows = {
   tab: 'Flows',
-  question: 'Who talks to whom, and through which egress?',
+  question: 'Which flows are there, and through which egress?',
   sentence: (active: number, ended: number, denied: number) => {
     const now = active === 0 ? 'No flow goes on' : active === 1 ? '1 flow goes on' : `${active} flows go on`
     const past = ended === 1 ? '1 below has ended' : `${ended} below have ended`

@@ -46,7 +46,8 @@ export const mesh = {
     once: 'This is shown once. The gateway keeps a hash of the key only.',
     host: 'On a host with the Tailscale client:',
     copyCommand: 'Copy the command',
-    phone: 'On a phone, enter the server in the account settings of the app, and scan the key:',
+    phone:
+      'On a phone, enter the server in the account settings of the app, and the key that the QR code has:',
     server: 'Server',
     expires: 'Registers peers until',
     qr: 'QR code of the key',

@@ -6,6 +6,7 @@ import { ActionForm } from '@/components/action-form'
 import { useFormAction } from '@/components/action'
 import { Button } from '@/components/button'
 import { Command } from '@/components/command'
+import { useFields } from '@/components/draft'
 import { Facts } from '@/components/facts'
 import { FieldList } from '@/components/form-fields'
 import { Clock } from '@/components/time'
@@ -25,7 +26,7 @@ const BLANK: Required<Terms> = {
 
 export function KeyForm({ onClose }: { onClose: () => void }) {
   const words = useText().mesh.key
-  const [terms, setTerms] = useState(BLANK)
+  const draft = useFields(BLANK)
   const [shown, setShown] = useState<Shown | null>(null)
   const create = useFormAction((body: Terms) => call(client.POST('/mesh/create-key', { body })), setShown)
   if (shown) return <NewKey shown={shown} onClose={onClose} />
@@ -33,16 +34,13 @@ export function KeyForm({ onClose }: { onClose: () => void }) {
     <ActionForm
       of={create}
       className="form form--2"
-      onSubmit={() => create.run(terms)}
+      onSubmit={() => create.run(draft.value)}
       word={words.create}
       needs="admin"
       onCancel={onClose}
     >
       <FieldList
-        draft={{
-          value: terms,
-          set: (field, value) => setTerms((before) => ({ ...before, [field]: value })),
-        }}
+        draft={draft}
         texts={words.fields}
         error={create.of}
         fields={[
@@ -50,7 +48,7 @@ export function KeyForm({ onClose }: { onClose: () => void }) {
           { field: 'tags', kind: 'lines', rows: 2 },
           { field: 'reusable', kind: 'check' },
           { field: 'ephemeral', kind: 'check' },
-          terms.reusable && { field: 'usage_limit', kind: 'number', min: 0 },
+          draft.value.reusable && { field: 'usage_limit', kind: 'number', min: 0 },
         ]}
       />
     </ActionForm>

@@ -1,9 +1,9 @@
 // Keys are exchanged with another gateway, which becomes a node that waits for approval at both ends.
 
-import { useState } from 'react'
 import { call, client } from '@/api/client'
 import { ActionForm } from '@/components/action-form'
 import { useFormAction } from '@/components/action'
+import { useFields } from '@/components/draft'
 import { FieldList } from '@/components/form-fields'
 import { useText } from '@/text'
 import type { Node } from './nodes'
@@ -15,9 +15,9 @@ interface Props {
 
 export function ExchangeForm({ onCancel, onDone }: Props) {
   const words = useText().federation.exchange
-  const [value, setValue] = useState({ peer: '', url: window.location.origin, name: '', ca_certificate: '' })
+  const draft = useFields({ peer: '', url: window.location.origin, name: '', ca_certificate: '' })
   const send = useFormAction(
-    (body: typeof value) => call(client.POST('/nodes/exchange', { body })),
+    (body: typeof draft.value) => call(client.POST('/nodes/exchange', { body })),
     (node) => {
       onDone(node)
       return words.done(node.name)
@@ -27,13 +27,13 @@ export function ExchangeForm({ onCancel, onDone }: Props) {
     <ActionForm
       of={send}
       className="form form--2"
-      onSubmit={() => send.run(value)}
+      onSubmit={() => send.run(draft.value)}
       word={words.send}
       needs="admin"
       onCancel={onCancel}
     >
       <FieldList
-        draft={{ value, set: (field, next) => setValue((before) => ({ ...before, [field]: next })) }}
+        draft={draft}
         texts={words.fields}
         error={send.of}
         fields={[
