@@ -1,4 +1,4 @@
-//! Handles of services: through them, the API and other services read and direct what a service keeps. Decision 0183 says
+//! Handles of services: through them, the API and other services read and direct what a service keeps. Decision 0075 says
 //! why.
 
 use std::any::{Any, TypeId};

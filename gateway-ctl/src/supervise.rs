@@ -4,7 +4,7 @@
 //! with an error and the service manager restarts it. The plan in the kernel stays in force meanwhile. A panic of a
 //! short-lived task ends only that task; [`crate::panics`] logs and counts it.
 //!
-//! Decision 0078 says why.
+//! Decision 0075 says why.
 
 mod faults;
 

@@ -1,6 +1,6 @@
 //! Messages of DHCPv6 (RFC 8415), as far as prefix delegation and stateless configuration need them.
 //!
-//! Decision 0118 says why.
+//! Decision 0117 says why.
 
 mod delegation;
 pub mod stateless;

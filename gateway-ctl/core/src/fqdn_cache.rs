@@ -3,7 +3,7 @@
 //! An entry outlives its TTL by far, because established connections continue. For new ones the dataplane checks its
 //! end.
 //!
-//! Decision 0042 says why.
+//! Decision 0148 says why.
 
 use std::collections::{BTreeMap, HashMap};
 

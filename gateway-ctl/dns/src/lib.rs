@@ -5,7 +5,7 @@
 //!
 //! It needs neither store nor kernel, so it is built, fuzzed and measured without the daemon.
 //!
-//! Decision 0098 says why it is not hickory-server.
+//! Decision 0133 says why it is not hickory-server.
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests use clocks and sockets of their own"))]
 
 pub(crate) mod cache;

@@ -2,7 +2,7 @@
 //!
 //! Its script only prints the lease, so the process changes nothing: it has no right to. It asks for no routes.
 //!
-//! Decision 0115 says why.
+//! Decision 0107 says why.
 
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};

@@ -2,7 +2,7 @@
 //!
 //! A difference means that packets took another path than the gateway explains. It is an alert of the class of leaks.
 //!
-//! Decision 0207 says why.
+//! Decision 0201 says why.
 
 mod comparison;
 mod report;

@@ -2,7 +2,7 @@
 //!
 //! Nodes and keys are in the store, beside the configuration and in no snapshot: a rollback returns no removed node. The
 //! coordinator follows the settings and the store. A changed setting, an import or a wipe replaces it, and clients connect
-//! again. Decision 0213 says why.
+//! again. Decision 0211 says why.
 
 mod administration;
 mod identity;

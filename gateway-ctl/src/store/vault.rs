@@ -7,7 +7,7 @@
 //! The passphrase is in the store and in a file beside it. Secrets are therefore protected in copies of single
 //! values, exports and discarded pages, but not against a reader of the whole folder.
 //!
-//! Decision 0098 says why aws-lc-rs does it.
+//! Decision 0133 says why aws-lc-rs does it.
 
 mod passphrase;
 mod reencrypt;

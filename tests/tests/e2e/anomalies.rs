@@ -85,7 +85,7 @@ fn assert_countries(testbed: &Testbed) {
         Ok(())
     })
     .expect("unknown");
-    // What was added up before keeps its country (decision 0212).
+    // What was added up before keeps its country (decision 0208).
     let now = testbed.api().get("/flows/top?by=country").expect("totals");
     let count = |top: &Value| {
         top.as_array().expect("a list").iter().filter_map(|total| total["flows"].as_u64()).sum::<u64>()

@@ -1,5 +1,5 @@
 //! Tests that fail in a run and pass alone. After the run, when nothing else runs, each failed test runs again twice. If it
-//! passes both times it is flaky: it counts as passed, and the report shows its first output. Decision 0190 says why.
+//! passes both times it is flaky: it counts as passed, and the report shows its first output. Decision 0198 says why.
 
 use std::{
     fs,

@@ -13,7 +13,7 @@ const INDEX: &str = "docs/src/decisions/README.md";
 
 /// Headings of a decision in their order.
 const HEADINGS: [&str; 3] = ["## Context", "## Decision", "## Consequences"];
-const MAX_DECISION_LINES: usize = 30;
+const MAX_DECISION_LINES: usize = 50;
 
 /// Areas of the decisions. Each is a heading of the index.
 const AREAS: [&str; 9] =

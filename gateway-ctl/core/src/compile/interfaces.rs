@@ -3,7 +3,7 @@
 //! What a DHCP server says stays out of the main table: network and router of a lease are in a table of the interface,
 //! which only packets from its address look up. So no server draws other packets to its network, whatever it claims.
 //!
-//! Decision 0115 says why.
+//! Decision 0107 says why.
 
 use std::net::IpAddr;
 

@@ -1,7 +1,7 @@
 //! Source addresses that each LAN interface may send (RFC 2827): its own networks, networks routed through it,
 //! link-local addresses and the unspecified one. All other sources are dropped before any policy.
 //!
-//! Decision 0014 says why.
+//! Decision 0015 says why.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -1,6 +1,6 @@
 //! Routing rules: by mark for traffic with a policy, by source for what this host sends from a tunnel's address.
 //!
-//! Decision 0025 says why.
+//! Decision 0168 says why.
 
 use std::collections::{BTreeMap, BTreeSet};
 

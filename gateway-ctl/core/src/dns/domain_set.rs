@@ -8,7 +8,7 @@
 //! With a million entries, a name that is not listed has the hash of a listed one with a probability of 1 in 5 · 10^11.
 //! Without the key, colliding names cannot be predicted.
 //!
-//! Decision 0128 says why.
+//! Decision 0123 says why.
 
 mod names;
 

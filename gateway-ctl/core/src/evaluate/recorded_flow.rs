@@ -4,7 +4,7 @@
 //! shown, whether a name was still fresh, which of several legs came next. So each of the possible values is tried, and only
 //! a result that none of them gives is a difference.
 //!
-//! Decision 0207 says why.
+//! Decision 0201 says why.
 
 use gateway_common::classify::{ICMP, ICMPV6, IpPacket, TCP, UDP};
 use gateway_common::policy_maps::PreviousEgress;

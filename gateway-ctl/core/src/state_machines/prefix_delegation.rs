@@ -2,7 +2,7 @@
 //!
 //! Times are of a clock that is never set; its zero is arbitrary. Random numbers are from 0 to 1.
 //!
-//! Decision 0118 says why.
+//! Decision 0117 says why.
 
 mod retransmission;
 

@@ -3,7 +3,7 @@
 //! The epoch is the only way to invalidate entries: one write ends all of them, and each flow is evaluated again with
 //! its next packet. Its maps end with the daemon, so a new daemon begins with an empty table that is off.
 //!
-//! Decision 0125 says why the epoch has a lease, decision 0149 which flows get entries, decision 0132 how they are
+//! Decision 0125 says why the epoch has a lease, decision 0121 which flows get entries, decision 0132 how they are
 //! stored.
 
 use std::collections::BTreeMap;

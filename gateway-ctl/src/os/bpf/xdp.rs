@@ -3,7 +3,7 @@
 //! The link of each attachment is pinned. A new daemon puts its own program into it, without a gap and without a reset
 //! of the hardware. Native mode only: a driver without it refuses the attachment.
 //!
-//! Decision 0122 says why, and decision 0205 when they are loaded.
+//! Decision 0122 says why, and when they are loaded.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

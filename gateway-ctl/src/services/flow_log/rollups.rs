@@ -3,7 +3,7 @@
 //! Records are added up behind the flow log, in their order. A rollup is written once its records are on disk, so after a
 //! crash records are added up from the end of the last one. What is in no rollup is read from the records.
 //!
-//! Decision 0212 says why.
+//! Decision 0208 says why.
 
 use std::io;
 use std::ops::Range;

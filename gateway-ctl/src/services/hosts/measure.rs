@@ -3,7 +3,7 @@
 //! The tap runs beside the programs of the dataplane, which do nothing for it. It counts only hosts that are entered, so what
 //! it costs depends on packets, not on hosts; with many packets it pauses for most of the time.
 //!
-//! Decision 0169 says why.
+//! Decision 0140 says why.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -4,7 +4,7 @@
 //! alert that lasts is announced again. The end of an alert that receivers know is sent also while it is muted, so that no
 //! receiver waits for it.
 //!
-//! Decision 0203 says why.
+//! Decision 0195 says why.
 
 use gateway_model::kinds::alert_rule::AlertKind;
 use jiff::SignedDuration;

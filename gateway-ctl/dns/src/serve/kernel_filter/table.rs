@@ -1,6 +1,6 @@
 //! Table of names in the layout of the kernel: each name is in one of two buckets.
 //!
-//! Decision 0128 says why.
+//! Decision 0123 says why.
 
 use gateway_common::dns_filter::buckets;
 use gateway_common::wire::{FILTER_SLOTS, FilterBucket, FilterHeader, FilterSlot, NameKey};
