@@ -130,6 +130,8 @@ impl Server {
         output: &mut Output,
     ) {
         let seconds = now.as_second();
+        // The client counts from the answer, so the lease ends with the second in which its time does.
+        let answered = seconds + i64::from(now.subsec_nanosecond() > 0);
         let (network, lease_sec) = (self.config.scopes[scope].network, self.config.scopes[scope].lease_sec);
         self.forget_offer(request, scope, now);
         self.evict(address, seconds);
@@ -159,11 +161,11 @@ impl Server {
             hostname: hostname.or_else(|| before.and_then(|before| before.hostname.clone())),
             vendor_class: request.vendor_class.as_deref().map(Into::into),
             starts: before.map_or(seconds, |before| before.starts),
-            ends: seconds + i64::from(lease_sec),
+            ends: answered + i64::from(lease_sec),
             state: LeaseState::Active,
         };
-        let kept = before.filter(|before| is_kept(before, &lease, seconds));
-        let left = kept.and_then(|before| u32::try_from(before.ends - seconds).ok());
+        let kept = before.filter(|before| is_kept(before, &lease, answered));
+        let left = kept.and_then(|before| u32::try_from(before.ends - answered).ok());
         let terms = Terms {
             kind: ReplyKind::Ack,
             address: Some(address),

@@ -78,13 +78,17 @@ impl Bed {
                 2 => drop(self.offered.insert(client, answer.address)),
                 NAK => drop(self.held.remove(&client)),
                 _ => {
-                    let end = self.now + i64::from(LEASE_SEC) * 1000;
+                    // The client goes by the time in the answer: a renewal that is too early adds none.
+                    let lease_sec = u32::from_be_bytes(answer.options[&51][..].try_into().unwrap());
+                    assert!(lease_sec <= LEASE_SEC);
+                    let end = self.now + i64::from(lease_sec) * 1000;
                     let others = self.held.iter().filter(|(other, (address, until))| {
-                        **other != client && *address == answer.address && *until > self.now + 1000
+                        **other != client && *address == answer.address && *until > self.now
                     });
                     assert_eq!(others.count(), 0, "{} has two clients", answer.address);
                     let durable = &self.durable[&answer.address];
                     assert!(durable.is_active(at(self.now).as_second()) && durable.mac == mac(client));
+                    assert!(Timestamp::from_second(durable.ends).unwrap() >= at(end), "the lease ends before its client knows");
                     self.held.insert(client, (answer.address, end));
                 }
             }
