@@ -20,6 +20,7 @@ pub mod examples;
 pub mod frames;
 pub mod fuzz;
 pub mod http;
+pub mod language_model;
 pub mod mail_server;
 pub mod mesh;
 pub mod mmdb;

@@ -2,6 +2,7 @@
 //!
 //! Each module is a suite of `cargo xtask test`, in its own process.
 
+mod assistant_model;
 mod authz;
 mod cli;
 mod contract;

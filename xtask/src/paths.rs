@@ -50,6 +50,15 @@ pub(crate) fn schemathesis() -> PathBuf {
     target().join("schemathesis")
 }
 
+/// Returns the Python environment with a small language model.
+pub(crate) fn language_model() -> PathBuf {
+    target().join("language-model")
+}
+
+pub(crate) fn language_model_requirements() -> PathBuf {
+    root().join("tests/data/assistant/requirements.txt")
+}
+
 pub(crate) fn promtool() -> PathBuf {
     target().join("tools/promtool")
 }

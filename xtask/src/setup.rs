@@ -6,6 +6,7 @@
 mod cargo_tool;
 pub(crate) mod compiler;
 mod countries;
+mod language_model;
 mod node;
 mod packages;
 mod promtool;
@@ -44,6 +45,13 @@ pub(crate) fn newest_wireguard_go() -> Result<PathBuf> {
     ensure(Need::Bench)?;
     let _lock = process::lock("setup")?;
     wireguard_go::ensure()
+}
+
+/// Ensures the language model of the suite `assistant_model`.
+pub(crate) fn language_model() -> Result<()> {
+    ensure(Need::Test)?;
+    let _lock = process::lock("setup")?;
+    language_model::ensure()
 }
 
 /// Ensures mdBook, and returns the program.

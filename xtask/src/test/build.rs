@@ -18,7 +18,14 @@ use super::{
     report::{Counts, Report, Row},
     suites::{self, Suite, Targets, Work},
 };
-use crate::{metadata::Metadata, paths, prepare::prepare, process, progress, setup::Need, ui};
+use crate::{
+    metadata::Metadata,
+    paths,
+    prepare::prepare,
+    process, progress,
+    setup::{self, Need},
+    ui,
+};
 
 /// Returns the daemon to test and the existing test targets.
 pub(super) fn run(report: &mut Report, chosen: &[&Suite]) -> Option<(PathBuf, Targets)> {
@@ -41,6 +48,9 @@ pub(super) fn run(report: &mut Report, chosen: &[&Suite]) -> Option<(PathBuf, Ta
 
 fn make_tools(report: &mut Report, chosen: &[&Suite]) -> Option<()> {
     step(report, "setup", || prepare(Need::Test))?;
+    if chosen.iter().any(|suite| suite.name == suites::ASSISTANT_MODEL) {
+        step(report, "language model", setup::language_model)?;
+    }
     step(report, "dashboard", ui::ensure_built)?;
     if chosen.iter().any(|suite| suite.name == "openapi") {
         // A generated client uses its packages.

@@ -74,6 +74,9 @@ const fn minutes(count: u64) -> Duration {
 /// Number of tests at a time in suites of networks. Their networks need permits, so many of these tests may wait for one.
 const NETWORKS: &[&str] = &["--test-threads=6"];
 
+/// Suite that runs only by its name and with `--long`: it loads a language model first.
+pub(super) const ASSISTANT_MODEL: &str = "assistant_model";
+
 pub(super) const SUITES: &[Suite] = &[
     Suite {
         name: "ui",
@@ -124,6 +127,16 @@ pub(super) const SUITES: &[Suite] = &[
         lane: Lane::Background,
         root: false,
         arguments: &[],
+        limit: minutes(60),
+    },
+    Suite {
+        name: ASSISTANT_MODEL,
+        what: "the assistant with a real small language model, sixty questions",
+        work: Work::Module("api"),
+        quick: Quick::No,
+        lane: Lane::Background,
+        root: false,
+        arguments: &["--nocapture"],
         limit: minutes(60),
     },
     Suite {
