@@ -88,7 +88,10 @@ impl Bed {
                     assert_eq!(others.count(), 0, "{} has two clients", answer.address);
                     let durable = &self.durable[&answer.address];
                     assert!(durable.is_active(at(self.now).as_second()) && durable.mac == mac(client));
-                    assert!(Timestamp::from_second(durable.ends).unwrap() >= at(end), "the lease ends before its client knows");
+                    assert!(
+                        Timestamp::from_second(durable.ends).unwrap() >= at(end),
+                        "the lease ends before its client knows"
+                    );
                     self.held.insert(client, (answer.address, end));
                 }
             }
@@ -178,7 +181,7 @@ impl Bed {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(3000))]
     #[test]
     fn an_address_never_has_two_clients(steps in steps(), probes in any::<bool>()) {
         let mut config = config(Scope { probes, ..scope(100, 105) });
