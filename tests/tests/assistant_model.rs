@@ -9,7 +9,7 @@ use std::path::Path;
 use gateway_tests::language_model::LanguageModel;
 use serde_json::{Value, json};
 
-use crate::contract::client::Client;
+use crate::contract::client::{Answer, Client};
 
 /// Outcome of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,10 +84,16 @@ async fn exported(client: &Client) -> Value {
     client.get("/config/export").await.data()
 }
 
+/// The model has not answered, or not in the form of the schema.
+fn check_failure(answer: &Answer) {
+    let code = &answer.json()["error"]["code"];
+    assert!(code == "dependency_failed" || code == "upstream_timeout", "{}", answer.text);
+}
+
 async fn policy_of(client: &Client, question: &Value) -> Outcome {
     let answer = client.post("/ai/policy", json!({"text": question["text"]})).await;
     if answer.status != 200 {
-        assert_eq!(answer.json()["error"]["code"], "dependency_failed", "{}", answer.text);
+        check_failure(&answer);
         return Outcome::Unreadable;
     }
     let answer = answer.data();
@@ -125,7 +131,7 @@ async fn named(client: &Client, mut body: Value) -> Value {
 async fn tool_of(client: &Client, question: &Value) -> Outcome {
     let answer = client.post("/ai/query", json!({"text": question["text"]})).await;
     if answer.status != 200 {
-        assert_eq!(answer.json()["error"]["code"], "dependency_failed", "{}", answer.text);
+        check_failure(&answer);
         return Outcome::Unreadable;
     }
     let answer = answer.data();
