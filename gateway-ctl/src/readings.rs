@@ -59,7 +59,7 @@ impl DataplaneReader {
     /// Returns packets and bytes of a policy, by policy index.
     pub fn hits(&self, policy: PolicyIndex) -> Hits {
         let Counters { packets, bytes } =
-            self.read(|programs| programs.policy_counters(policy.0)).unwrap_or_default();
+            self.read(|programs| programs.policy_counters(policy.get())).unwrap_or_default();
         Hits { packets, bytes }
     }
 
@@ -69,7 +69,10 @@ impl DataplaneReader {
     }
 
     /// Counts the flows with a packet in the last seconds, by policy index and leg.
-    pub fn flows_by_leg(&self, seconds: u32) -> Result<BTreeMap<(PolicyIndex, LegId), u64>, bpf::Error> {
+    pub fn flows_by_leg(
+        &self,
+        seconds: u32,
+    ) -> Result<BTreeMap<(Option<PolicyIndex>, LegId), u64>, bpf::Error> {
         let Some(dataplane) = &self.0 else { return Ok(BTreeMap::new()) };
         // Not under the lock: the table may be large.
         dataplane.with(|programs| programs.flow_reader())?.flows_by_leg(seconds)

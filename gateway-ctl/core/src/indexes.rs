@@ -3,7 +3,7 @@
 //! A zero that stands for none occurs in the wire layouts only, and becomes an `Option` here.
 
 use std::fmt;
-use std::num::NonZeroU8;
+use std::num::{NonZeroU8, NonZeroU32};
 
 use gateway_common::leg_selection::FIRST_TUNNEL;
 use gateway_common::wire::{Choice, Mark, RANK_NONE};
@@ -20,9 +20,8 @@ pub struct LegId(NonZeroU8);
 pub struct ProxyIndex(NonZeroU8);
 
 /// Index of a policy in the maps of counters.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct PolicyIndex(pub u32);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PolicyIndex(NonZeroU32);
 
 /// Place of a policy in force in the order of trial: the first one that matches decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -101,6 +100,25 @@ impl LegId {
 impl Default for LegId {
     fn default() -> LegId {
         LegId::FIRST
+    }
+}
+
+impl PolicyIndex {
+    /// Returns the policy with a number. `None` for zero.
+    pub const fn new(number: u32) -> Option<PolicyIndex> {
+        match NonZeroU32::new(number) {
+            Some(number) => Some(PolicyIndex(number)),
+            None => None,
+        }
+    }
+
+    pub const fn get(self) -> u32 {
+        self.0.get()
+    }
+
+    /// Returns the number in a wire layout, where zero stands for none.
+    pub fn raw(policy: Option<PolicyIndex>) -> u32 {
+        policy.map_or(0, PolicyIndex::get)
     }
 }
 

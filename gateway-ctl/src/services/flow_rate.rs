@@ -73,14 +73,15 @@ async fn run(Context { wake, dataplane, handles, .. }: Context) {
             .actions
             .iter()
             .filter(|a| a.v4.all().len().max(a.v6.all().len()) > 1)
-            .map(|a| PolicyIndex(a.policy))
+            .filter_map(|a| PolicyIndex::new(a.policy))
             .collect();
         let read = {
             let dataplane = dataplane.clone();
             blocking(move || {
                 dataplane.with(|programs| {
-                    let of =
-                        |policy: PolicyIndex| Some((policy, programs.round_robin_counter(policy.0).ok()?));
+                    let of = |policy: PolicyIndex| {
+                        Some((policy, programs.round_robin_counter(policy.get()).ok()?))
+                    };
                     numbers.into_iter().filter_map(of).collect()
                 })
             })
@@ -94,27 +95,31 @@ async fn run(Context { wake, dataplane, handles, .. }: Context) {
 mod tests {
     use super::*;
 
+    fn index(number: u32) -> PolicyIndex {
+        PolicyIndex::new(number).expect("a policy")
+    }
+
     #[test]
     fn the_rate_is_that_of_the_last_minute() {
         let counters = FlowRates::default();
         let start = Instant::now();
-        counters.note(start, BTreeMap::from([(PolicyIndex(1), 100)]));
+        counters.note(start, BTreeMap::from([(index(1), 100)]));
         assert!(counters.per_minute().is_empty(), "one reading is no rate");
         for n in 1..=20u32 {
             counters.note(
                 start + SAMPLE_INTERVAL * n,
-                BTreeMap::from([(PolicyIndex(1), 100 + 10 * u64::from(n)), (PolicyIndex(2), 7)]),
+                BTreeMap::from([(index(1), 100 + 10 * u64::from(n)), (index(2), 7)]),
             );
         }
-        assert_eq!(counters.per_minute(), BTreeMap::from([(PolicyIndex(1), 120.0), (PolicyIndex(2), 0.0)]));
+        assert_eq!(counters.per_minute(), BTreeMap::from([(index(1), 120.0), (index(2), 0.0)]));
     }
 
     #[test]
     fn a_counter_that_began_again_is_no_rate_beyond_reason() {
         let counters = FlowRates::default();
         let start = Instant::now();
-        counters.note(start, BTreeMap::from([(PolicyIndex(1), 100)]));
-        counters.note(start + SAMPLE_INTERVAL, BTreeMap::from([(PolicyIndex(1), 3)]));
-        assert_eq!(counters.per_minute(), BTreeMap::from([(PolicyIndex(1), 0.0)]));
+        counters.note(start, BTreeMap::from([(index(1), 100)]));
+        counters.note(start + SAMPLE_INTERVAL, BTreeMap::from([(index(1), 3)]));
+        assert_eq!(counters.per_minute(), BTreeMap::from([(index(1), 0.0)]));
     }
 }

@@ -127,7 +127,7 @@ impl<'a> Live<'a> {
             routing: installed,
             status: if installed { policy.status } else { PolicyStatus::Error },
             compiled_at: (status.run > 0).then_some(status.started),
-            hits: (self.hits)(policy.number),
+            hits: policy.number.map(|policy| (self.hits)(policy)).unwrap_or_default(),
             active_hop: policy.active_hop.clone().filter(|_| installed),
         }
     }

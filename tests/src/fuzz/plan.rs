@@ -6,7 +6,7 @@ use gateway_common::leg_selection;
 use gateway_common::verdict::{Action, Reason};
 use gateway_common::wire::*;
 use gateway_core::compile::{Compiled, Input, LegKind, Underlay, compile, shared_uplinks};
-use gateway_core::indexes::{LegId, Rank};
+use gateway_core::indexes::{LegId, PolicyIndex, Rank};
 use gateway_core::plan::{Dataplane, Family, RouteKey, RuleAction, names};
 use gateway_core::plan_maps::PlanMaps;
 use ipnet::IpNet;
@@ -70,7 +70,7 @@ fn bounds(compiled: &Compiled) {
         }
         let policy =
             Rank::of_wire(rank).and_then(|rank| compiled.policy(rank)).expect("an action has its policy");
-        assert_eq!((policy.rank.get(), policy.number.0), (rank, action.policy));
+        assert_eq!((policy.rank.get(), PolicyIndex::raw(policy.number)), (rank, action.policy));
         assert_eq!((policy.v4, policy.v6), (action.v4, action.v6));
         // Exceptions and device profiles have no counters of their own.
         let is_policy = (0..=1_000_000).contains(&policy.priority);
@@ -221,7 +221,7 @@ fn decisions(compiled: &Compiled, packets: &[Vec<u8>]) {
                 Some((_, leg)) => leg == verdict.leg,
                 None => verdict.mark == Mark::leg(verdict.leg).0,
             };
-            assert!(of_leg && verdict.policy == policy.number.0, "{verdict:?}");
+            assert!(of_leg && verdict.policy == PolicyIndex::raw(policy.number), "{verdict:?}");
         }
         let passes = decide(&classified, &no_plan);
         assert!(passes.action != Action::Mark || passes.mark == Mark::BLOCK.0, "default deny lets it pass");

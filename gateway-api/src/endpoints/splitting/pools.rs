@@ -102,7 +102,11 @@ impl Pools {
                 sticky,
                 endpoints,
                 flows: all,
-                new_flows_per_min: rates.get(&at_work.number).copied().filter(|_| drawn),
+                new_flows_per_min: at_work
+                    .number
+                    .and_then(|number| rates.get(&number))
+                    .copied()
+                    .filter(|_| drawn),
             })
         };
         Pools { pools: splitting.filter_map(pool).collect(), tunnels }
@@ -130,7 +134,7 @@ fn members(policy: &CompiledPolicy) -> impl Iterator<Item = &HopState> {
 fn member(
     policy: &CompiledPolicy,
     hop: &HopState,
-    flows: &BTreeMap<(PolicyIndex, LegId), u64>,
+    flows: &BTreeMap<(Option<PolicyIndex>, LegId), u64>,
     live: Option<&TunnelLive>,
 ) -> Member {
     let of_new = |choice: &Choice| {

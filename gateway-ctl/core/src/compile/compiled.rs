@@ -35,8 +35,8 @@ pub struct CompiledPolicy {
     pub name: String,
     pub priority: i64,
     pub rank: Rank,
-    /// Index of its counters.
-    pub number: PolicyIndex,
+    /// Index of its counters. An exception has none.
+    pub number: Option<PolicyIndex>,
     pub fail_policy: FailPolicy,
     pub hops: Vec<HopState>,
     pub v4: Choice,
@@ -83,7 +83,7 @@ impl CompiledPolicy {
         ActionValue {
             v4: self.v4,
             v6: self.v6,
-            policy: self.number.0,
+            policy: PolicyIndex::raw(self.number),
             rest: self.rest,
             ..ActionValue::default()
         }

@@ -347,7 +347,7 @@ fn policy_at_work(
         name: policy.name.clone(),
         priority: policy.priority,
         rank,
-        number: PolicyIndex(policy.meta.slot),
+        number: PolicyIndex::new(policy.meta.slot),
         fail_policy,
         hops,
         v4,

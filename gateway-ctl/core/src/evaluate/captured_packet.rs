@@ -14,6 +14,7 @@ use super::evaluation::Decision;
 use super::outcome::Outcome;
 use super::verdict::decide_packet;
 use crate::compile::{Compiled, Input};
+use crate::indexes::PolicyIndex;
 use crate::plan_maps::PlanMaps;
 
 /// Decision on a captured packet.
@@ -40,8 +41,9 @@ pub fn decide_captured(
         Some(record) => decide_recorded(compiled, packet, record),
         None => decide_packet(compiled, packet, &[]),
     };
-    let number = verdict.policy;
-    if let Some(policy) = compiled.policies.iter().find(|policy| number != 0 && policy.number.0 == number) {
+    let number = PolicyIndex::new(verdict.policy);
+    let mut numbered = compiled.policies.iter().filter(|policy| policy.number.is_some());
+    if let Some(policy) = numbered.find(|policy| policy.number == number) {
         verdict.rank = policy.rank.get();
     }
     let destination: IpAddr =

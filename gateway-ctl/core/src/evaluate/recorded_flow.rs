@@ -21,7 +21,7 @@ use super::verdict::{FlowState, decide_of_flow};
 use crate::compile::Compiled;
 use crate::dns::Name;
 use crate::flow_log::{Decision, FlowPath, FlowRecord, PacketKey};
-use crate::indexes::LegId;
+use crate::indexes::{LegId, PolicyIndex};
 use crate::plan_history::PlanInputs;
 
 /// Reasons that depend on an earlier plan, or on none.
@@ -132,11 +132,12 @@ impl Outcome {
 
     fn of_verdict(compiled: &Compiled, verdict: &Verdict) -> Outcome {
         let decision = Decision::of(verdict.action as u8, Mark(verdict.mark));
-        let mut policies = compiled.policies.iter().filter(|policy| policy.number.0 != 0);
+        let number = PolicyIndex::new(verdict.policy);
+        let mut policies = compiled.policies.iter().filter(|policy| policy.number.is_some());
         Outcome {
             reason: verdict.reason,
             decision,
-            policy: policies.find(|policy| policy.number.0 == verdict.policy).map(|policy| policy.id),
+            policy: policies.find(|policy| policy.number == number).map(|policy| policy.id),
             leg: LegId::new(verdict.leg).filter(|_| decision.is_permitted()).map(LegId::get),
         }
     }

@@ -12,7 +12,7 @@ use ipnet::IpNet;
 use super::observation::{EvaluatedFlow, Tuple};
 use super::record::{Client, FlowPath};
 use crate::compile::{Compiled, Input, lan_prefixes};
-use crate::indexes::{LegId, ProxyIndex};
+use crate::indexes::{LegId, PolicyIndex, ProxyIndex};
 
 /// Egress of flows by the default route of the main routing table.
 const AUTO: &str = "auto";
@@ -21,9 +21,9 @@ const AUTO: &str = "auto";
 #[derive(Debug, Default)]
 pub struct FlowNames {
     /// By index: the policy and its hops.
-    policies: HashMap<u32, (Id, Vec<String>)>,
-    legs: HashMap<u8, String>,
-    proxies: HashMap<u8, String>,
+    policies: HashMap<PolicyIndex, (Id, Vec<String>)>,
+    legs: HashMap<LegId, String>,
+    proxies: HashMap<ProxyIndex, String>,
     /// By index.
     devices: HashMap<u32, LoggedDevice>,
     /// By index.
@@ -42,21 +42,16 @@ struct LoggedDevice {
 impl FlowNames {
     pub fn new(input: &Input<'_>, compiled: &Compiled) -> FlowNames {
         let state = input.state;
-        let policies = compiled.policies.iter().filter(|policy| policy.number.0 != 0).map(|policy| {
+        let policies = compiled.policies.iter().filter_map(|policy| {
             let hops = policy.hops.iter().map(|hop| format!("{}:{}", hop.hop.r#type, hop.hop.target));
-            (policy.number.0, (policy.id, hops.collect()))
+            Some((policy.number?, (policy.id, hops.collect())))
         });
         let legs = compiled.legs.by_number.values();
         let links = input.facts.links.iter();
         FlowNames {
             policies: policies.collect(),
-            legs: legs.map(|leg| (leg.number.get(), leg.name(state).to_owned())).collect(),
-            proxies: compiled
-                .plan
-                .proxies
-                .iter()
-                .map(|(number, to)| (number.get(), to.name.clone()))
-                .collect(),
+            legs: legs.map(|leg| (leg.number, leg.name(state).to_owned())).collect(),
+            proxies: compiled.plan.proxies.iter().map(|(number, to)| (*number, to.name.clone())).collect(),
             devices: state.devices.iter().map(|device| (device.meta.slot, logged(state, device))).collect(),
             interfaces: links.map(|(name, link)| (link.index, name.clone())).collect(),
             lans: input.network.lan.iter().flat_map(|name| lan_prefixes(input, name)).collect(),
@@ -85,12 +80,12 @@ impl FlowNames {
 
     /// Returns the path that the flow table has for a flow.
     pub fn path(&self, flow: &EvaluatedFlow) -> FlowPath {
-        let (policy, hops) = match self.policies.get(&flow.policy) {
+        let (policy, hops) = match flow.policy.and_then(|policy| self.policies.get(&policy)) {
             Some((id, hops)) => (Some(*id), hops.clone()),
             None => (None, Vec::new()),
         };
         let decision = flow.decision();
-        let leg = LegId::new(flow.leg).filter(|_| decision.is_permitted()).map(LegId::get);
+        let leg = flow.leg.filter(|_| decision.is_permitted());
         FlowPath {
             at: flow.seen_at,
             generation: flow.generation,
@@ -98,14 +93,14 @@ impl FlowNames {
             reason: flow.reason,
             policy,
             hops,
-            leg,
+            leg: leg.map(LegId::get),
             egress: if decision.is_permitted() { self.egress(flow, leg) } else { None },
         }
     }
 
-    fn egress(&self, flow: &EvaluatedFlow, leg: Option<u8>) -> Option<String> {
+    fn egress(&self, flow: &EvaluatedFlow, leg: Option<LegId>) -> Option<String> {
         if let Some((proxy, _)) = flow.mark.as_proxy() {
-            return ProxyIndex::new(proxy).and_then(|proxy| self.proxies.get(&proxy.get()).cloned());
+            return ProxyIndex::new(proxy).and_then(|proxy| self.proxies.get(&proxy).cloned());
         }
         match leg {
             Some(leg) => self.legs.get(&leg).cloned(),

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 
 use super::counted_places::CountedTraffic;
 use super::record::{Decision, PacketKey, Traffic};
+use crate::indexes::{LegId, PolicyIndex};
 
 /// Addresses, ports and protocol of one direction of a flow. For ICMP, the ports are the identifier, and type and code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -61,12 +62,10 @@ pub struct EvaluatedFlow {
     pub action: u8,
     pub reason: u8,
     pub mark: Mark,
-    /// Index of the policy, 0 without one.
-    pub policy: u32,
+    pub policy: Option<PolicyIndex>,
     /// Index of the device, 0 without one.
     pub device: u32,
-    /// Number of the leg, 0 without one.
-    pub leg: u8,
+    pub leg: Option<LegId>,
     /// Time of a recent packet.
     pub seen_at: Timestamp,
     /// Packets since the last observation that were dropped or rejected, `None` if they were not counted.

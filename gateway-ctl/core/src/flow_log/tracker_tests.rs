@@ -81,9 +81,9 @@ fn verdict(port: u16, reason: Reason, mark: Mark, second: i64) -> EvaluatedFlow 
         action: Action::Mark as u8,
         reason: reason as u8,
         mark,
-        policy: 0,
+        policy: None,
         device: 0,
-        leg: 0,
+        leg: None,
         seen_at: at(second),
         denied: None,
     }

@@ -21,8 +21,8 @@ pub struct PolicyPath {
     pub origin: PolicyOrigin,
     pub name: String,
     pub priority: i64,
-    /// Index of its counters; 0 if it has none.
-    pub number: PolicyIndex,
+    /// Index of its counters. An exception has none.
+    pub number: Option<PolicyIndex>,
     pub fail_policy: FailPolicy,
     pub status: PolicyStatus,
     pub active_hop: Option<Hop>,

@@ -135,7 +135,7 @@ impl FlowReader {
     }
 
     /// Returns the flows with a packet in the last `seconds`, by policy index and leg.
-    pub fn flows_by_leg(&self, seconds: u32) -> Result<BTreeMap<(PolicyIndex, LegId), u64>, Error> {
+    pub fn flows_by_leg(&self, seconds: u32) -> Result<BTreeMap<(Option<PolicyIndex>, LegId), u64>, Error> {
         let now = u64::from(ticks());
         let oldest = now.saturating_sub((u64::from(seconds) * 1_000_000_000) >> FLOW_TICK_SHIFT);
         let chosen = [Reason::PolicyEgress, Reason::PolicyProxy, Reason::PolicyDirect, Reason::NoPolicy]
@@ -146,7 +146,7 @@ impl FlowReader {
                 && chosen.contains(&flow.reason)
                 && let Some(leg) = LegId::new(flow.leg)
             {
-                *flows.entry((PolicyIndex(flow.policy), leg)).or_default() += 1;
+                *flows.entry((PolicyIndex::new(flow.policy), leg)).or_default() += 1;
             }
         };
         Table { records: &self.flows4, places: &self.flow_places4 }.for_each(&mut count)?;

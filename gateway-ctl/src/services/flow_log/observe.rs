@@ -8,6 +8,7 @@ use std::time::Duration;
 use gateway_common::wire::Mark;
 use gateway_common::wire::{FlowKey, FlowValue, Fragment};
 use gateway_core::flow_log::{CountedWords, EvaluatedFlow, Observation, PacketKey, Traffic, Tuple};
+use gateway_core::indexes::{LegId, PolicyIndex};
 use gateway_model::MacAddr;
 use jiff::{SignedDuration, Timestamp};
 
@@ -115,9 +116,9 @@ fn evaluated_flow(key: &FlowKey, value: &FlowValue, seen_at: Timestamp) -> Evalu
         action: value.action,
         reason: value.reason,
         mark: Mark(value.mark),
-        policy: value.policy,
+        policy: PolicyIndex::new(value.policy),
         device: value.device,
-        leg: value.leg,
+        leg: LegId::new(value.leg),
         seen_at,
         denied: None,
     }

@@ -146,8 +146,7 @@ fn graph(open: &Open, world: &World, paths: &Arc<Paths>) -> PathGraph {
     let traffic = world.attached.and_then(|_| link_counters::traffic().ok()).unwrap_or_default();
     let reader = open.enforcement.dataplane();
     let hits = |policy: &PolicyPath| {
-        let is_counted = world.attached.is_some() && policy.number.0 != 0;
-        is_counted.then(|| reader.hits(policy.number))
+        policy.number.filter(|_| world.attached.is_some()).map(|number| reader.hits(number))
     };
     PathGraph {
         devices: paths.hosts.len(),
