@@ -49,6 +49,7 @@ mod ipv6_lan;
 mod leak_check;
 mod live_network;
 mod live_paths;
+mod live_tests;
 mod mesh;
 mod metrics;
 mod neighbour_search;

@@ -1,6 +1,6 @@
 //! DNS enforcement, blocks of DoH, IPv6 and WebRTC, and leak checks.
 
-mod leak_check;
+pub(super) mod leak_check;
 mod leak_monitor;
 mod status;
 mod switch;

@@ -11,6 +11,7 @@ mod report;
 mod risks;
 mod sighting;
 mod subject;
+mod trial;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -27,8 +28,9 @@ use crate::indexes::LegId;
 pub use frame::HOPS;
 pub use probe::plan;
 pub use report::{CheckResult, InterfacePackets, LeakVerdict, Report, compare, nothing_sent};
-pub use sighting::{Outcome, Run, Sighting, SightingKind, recognise};
+pub use sighting::{NameAnswer, Outcome, Run, Sighting, SightingKind, recognise};
 pub use subject::Host;
+pub use trial::{Trial, Wanted, plan_trials};
 
 /// Kind of leak that a check looks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -99,6 +101,8 @@ pub enum Token {
     Payload([u8; 4]),
     /// First label of the name that a DNS query asks for, in lower case.
     Label(String),
+    /// Message id of a DNS query to the gateway for this name.
+    Query { id: u16, name: String },
 }
 
 /// Treatment of a probe by the plan.

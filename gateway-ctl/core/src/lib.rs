@@ -36,6 +36,7 @@ pub mod host_paths;
 pub mod indexes;
 pub mod interfaces;
 pub mod leak_check;
+pub mod live_tests;
 pub mod matrix;
 pub mod network;
 pub mod network_tests;

@@ -50,7 +50,6 @@ capabilities! {
     Assistant: InForce, "has no assistant", "the assistant";
     Bluetooth: Missing, "has no Bluetooth", "the Bluetooth service";
     Federation: InForce, "does not sync with other gateways", "federation";
-    LiveTests: Missing, "does not run live tests", "live tests";
     Mesh: Missing, "does not join a mesh", "membership in a mesh";
     ProfileMtu: Missing, "takes the size of packets from the tunnel", "the size of packets of a profile";
     Segments: Partial, "takes the interfaces as the host has configured them", "interfaces of segments";
@@ -67,12 +66,6 @@ impl Capability {
             (Standing::Missing, "") => Some(format!("Stored, but without effect: {clause}.")),
             (Standing::Missing, _) => Some(format!("Stored without effect: {clause}.")),
         }
-    }
-
-    /// The clause as a sentence.
-    pub fn sentence(self) -> String {
-        let (first, rest) = self.clause().split_at(1);
-        format!("{}{rest}.", first.to_uppercase())
     }
 }
 
@@ -108,6 +101,5 @@ mod tests {
         let warning = |path| Capability::Mesh.warning(path).unwrap();
         assert_eq!(warning(""), "Stored, but without effect: this version does not join a mesh.");
         assert_eq!(warning("role"), "Stored without effect: this version does not join a mesh.");
-        assert_eq!(Capability::LiveTests.sentence(), "This version does not run live tests.");
     }
 }

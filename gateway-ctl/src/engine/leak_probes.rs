@@ -5,7 +5,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use gateway_common::recorded_verdict::flow_key;
-use gateway_core::leak_check::{Expected, Outcome, Plan, Run, Sighting, SightingKind, recognise};
+use gateway_core::dns::{Name, Question};
+use gateway_core::leak_check::{
+    Expected, NameAnswer, Outcome, Plan, Probe, Run, Sighting, SightingKind, Token, recognise,
+};
+use gateway_dns::wire::{Answer, rtype};
+use gateway_model::domain::DomainName;
 
 use crate::os::egress_tap::EgressTap;
 use crate::reconcile::KernelDataplane;
@@ -32,15 +37,14 @@ pub(super) fn run(dataplane: &KernelDataplane, plan: &Plan) -> anyhow::Result<Ru
             control.is_seen |= control.is(&packet);
             if let Some((index, kind)) = recognise(&plan.probes, &packet) {
                 let sighting = Sighting { interface: name(interface), kind };
+                if kind == SightingKind::Answer {
+                    outcomes[index].answer = read_answer(&plan.probes[index], &packet);
+                }
                 *outcomes[index].sightings.entry(sighting).or_default() += 1;
             }
         }
         let is_complete = control.is_seen
-            && plan
-                .probes
-                .iter()
-                .zip(&outcomes)
-                .all(|(probe, outcome)| is_complete(&probe.expected, outcome));
+            && plan.probes.iter().zip(&outcomes).all(|(probe, outcome)| is_complete(probe, outcome));
         let end = start + if is_complete { OBSERVATION } else { LONGEST_OBSERVATION };
         let left = end.saturating_duration_since(Instant::now());
         if left.is_zero() {
@@ -58,12 +62,31 @@ pub(super) fn run(dataplane: &KernelDataplane, plan: &Plan) -> anyhow::Result<Ru
 }
 
 /// Reports whether nothing more is expected of a probe.
-fn is_complete(expected: &Expected, outcome: &Outcome) -> bool {
+fn is_complete(probe: &Probe, outcome: &Outcome) -> bool {
     let has = |kind: SightingKind| outcome.sightings.keys().any(|sighting| sighting.kind == kind);
-    match expected {
+    match &probe.expected {
+        Expected::Answered if matches!(probe.token, Token::Query { .. }) => has(SightingKind::Answer),
         Expected::Stopped(_) | Expected::Proxied(_) | Expected::Answered => true,
         Expected::Leaves { .. } => has(SightingKind::Left),
     }
+}
+
+/// Returns the answer to a query for the addresses of a name. Probes to the resolver go to an IPv4 address of it, so the
+/// packet has an IPv4 header.
+fn read_answer(probe: &Probe, packet: &[u8]) -> Option<NameAnswer> {
+    let Token::Query { name, .. } = &probe.token else { return None };
+    let name = Name::from(&DomainName::parse(name).ok()?);
+    let header = usize::from(packet.first()? & 15) * 4;
+    let message = packet.get(header + 8..)?;
+    let answer = Answer::read(message, Question { name: name.as_ref(), qtype: rtype::A }, false).ok()?;
+    let addresses = answer.answers.iter().filter(|record| record.rtype == rtype::A);
+    let addresses =
+        addresses.filter_map(|record| <[u8; 4]>::try_from(&record.rdata[..]).ok()).map(Ipv4Addr::from);
+    Some(NameAnswer {
+        rcode: answer.rcode,
+        addresses: addresses.collect(),
+        error: answer.ede.map(|(code, _)| code),
+    })
 }
 
 fn name(interface: u32) -> String {

@@ -123,7 +123,6 @@ fn every_change_that_is_built_has_an_audit_action() {
         "POST /ai/validate",
         "POST /tunnels/generate-keys",
         "POST /bridges/{id}/test",
-        "POST /test-definitions/run",
         "POST /captive/check",
         "POST /federation/pull",
     ];

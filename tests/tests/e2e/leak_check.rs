@@ -23,7 +23,7 @@ fn check(testbed: &Testbed, request: &Value) -> Value {
 }
 
 /// Returns the laptop as a device whose address the gateway has observed.
-fn known_device(testbed: &Testbed) -> String {
+pub(crate) fn known_device(testbed: &Testbed) -> String {
     let laptop = testbed.device(&testbed.network.laptop).expect("device");
     assert_direct(&testbed.network.laptop);
     wait_ok(SOON, "an observed address", || {

@@ -93,7 +93,7 @@ async fn attempt(cx: &Cx, device: Option<Arc<Device>>, checks: &[Check]) -> Resu
 }
 
 /// Reports whether the kernel had the same plan at two times.
-fn is_same_plan(before: &World, after: &World) -> bool {
+pub(in crate::endpoints) fn is_same_plan(before: &World, after: &World) -> bool {
     Arc::ptr_eq(before.live(), after.live()) || before.live().plan.dataplane == after.live().plan.dataplane
 }
 

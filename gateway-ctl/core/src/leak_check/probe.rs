@@ -67,14 +67,15 @@ pub fn plan(
     Some(Plan { checks, host, blocks, probes, unsent, is_protected, uplinks, servers, exits })
 }
 
-struct Builder<'a> {
-    input: &'a Input<'a>,
-    compiled: &'a Compiled,
-    subject: Subject<'a>,
-    host: &'a Host,
-    random: u64,
-    probes: Vec<Probe>,
-    unsent: Vec<(Check, String)>,
+/// Makes the probes of one host.
+pub(super) struct Builder<'a> {
+    pub(super) input: &'a Input<'a>,
+    pub(super) compiled: &'a Compiled,
+    pub(super) subject: Subject<'a>,
+    pub(super) host: &'a Host,
+    pub(super) random: u64,
+    pub(super) probes: Vec<Probe>,
+    pub(super) unsent: Vec<(Check, String)>,
 }
 
 impl Builder<'_> {
@@ -129,7 +130,7 @@ impl Builder<'_> {
     }
 
     /// Returns a number for the next probe, different for each.
-    fn token(&self) -> u32 {
+    pub(super) fn token(&self) -> u32 {
         let number = u32::try_from(self.probes.len()).unwrap_or(0);
         // The upper half is in the MAC address of an unknown host.
         (self.random as u32).wrapping_add(number.wrapping_mul(0x9e37_79b9))
@@ -142,7 +143,7 @@ impl Builder<'_> {
         self.add(Check::Dns, to, label.to_owned(), &Transport::Udp(payload), Token::Label(name));
     }
 
-    fn open(&mut self, check: Check, to: SocketAddr, what: &str) {
+    pub(super) fn open(&mut self, check: Check, to: SocketAddr, what: &str) {
         let token = self.token();
         self.add(check, to, format!("{what} to {to}"), &Transport::Syn(token), Token::Sequence(token));
     }
@@ -153,13 +154,26 @@ impl Builder<'_> {
         self.add(check, SocketAddr::new(to, 0), format!("ICMP to {to}"), &echo, Token::Payload(token));
     }
 
-    fn datagram(&mut self, check: Check, to: SocketAddr, what: &str, payload: impl Fn([u8; 4]) -> Vec<u8>) {
+    pub(super) fn datagram(
+        &mut self,
+        check: Check,
+        to: SocketAddr,
+        what: &str,
+        payload: impl Fn([u8; 4]) -> Vec<u8>,
+    ) {
         let token = self.token().to_be_bytes();
         let udp = Transport::Udp(payload(token));
         self.add(check, to, format!("{what} to {to}"), &udp, Token::Payload(token));
     }
 
-    fn add(&mut self, check: Check, to: SocketAddr, label: String, transport: &Transport, token: Token) {
+    pub(super) fn add(
+        &mut self,
+        check: Check,
+        to: SocketAddr,
+        label: String,
+        transport: &Transport,
+        token: Token,
+    ) {
         let Host { mac, v4, v6, entry, gateway, .. } = self.host;
         let from = if to.is_ipv6() { *v6 } else { *v4 };
         // Each probe is a flow of its own.

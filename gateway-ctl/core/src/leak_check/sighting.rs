@@ -29,12 +29,23 @@ pub struct Sighting {
     pub kind: SightingKind,
 }
 
+/// Answer of the gateway to a query for the IPv4 addresses of a name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NameAnswer {
+    pub rcode: u16,
+    pub addresses: Vec<Ipv4Addr>,
+    /// Code of an extended DNS error (RFC 8914).
+    pub error: Option<u16>,
+}
+
 /// Packets and verdict of a probe.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     pub sightings: BTreeMap<Sighting, u64>,
     /// Verdict of the kernel program; `None` if it has none.
     pub verdict: Option<Reason>,
+    /// To a [`Token::Query`].
+    pub answer: Option<NameAnswer>,
 }
 
 /// Outcome of all probes.
@@ -99,6 +110,13 @@ impl<'a> Ip<'a> {
                     (true, DNS_PORT, _) => Some(SightingKind::Answer),
                     _ => None,
                 }
+            }
+            (Token::Query { id, .. }, UDP) => {
+                let is_answer = port(0)? == DNS_PORT
+                    && port(2)? == packet.source_port
+                    && self.destination == IpAddr::from(packet.source)
+                    && port(8)? == *id;
+                is_answer.then_some(SightingKind::Answer)
             }
             (Token::Sequence(sequence), TCP) if is_to_destination && port(2)? == packet.destination_port => {
                 (self.segment.get(4..8)? == sequence.to_be_bytes()).then_some(SightingKind::Left)

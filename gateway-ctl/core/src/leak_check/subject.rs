@@ -36,8 +36,27 @@ impl Host {
         let mac = known.unwrap_or(unknown);
         let addresses: Vec<IpAddr> =
             input.facts.neighbours.get(&mac).into_iter().flatten().copied().collect();
+        let label = device.map_or_else(|| "an unknown host".to_owned(), |device| device.name.clone());
+        Host::with(input, label, mac, &addresses, device.is_none(), random)
+    }
+
+    /// Returns a host of no device with an address of a network. `None` if no LAN interface exists.
+    pub fn in_network(input: &Input<'_>, net: IpNet, random: [u8; 6]) -> Option<Host> {
+        let mac = [random[0] & 0xfc | 2, random[1], random[2], random[3], random[4], random[5]];
+        let address = spare(input, net, random).unwrap_or(net.addr());
+        Host::with(input, net.to_string(), mac, &[address], true, random)
+    }
+
+    fn with(
+        input: &Input<'_>,
+        label: String,
+        mac: [u8; 6],
+        addresses: &[IpAddr],
+        is_any: bool,
+        random: [u8; 6],
+    ) -> Option<Host> {
         let entry =
-            evaluate::entry(input, &Request::default(), &addresses, &mut Problems::new(), &mut Vec::new());
+            evaluate::entry(input, &Request::default(), addresses, &mut Problems::new(), &mut Vec::new());
         let link = input.facts.links.get(&entry.name).filter(|_| entry.index != 0)?;
         let nets = || input.facts.addresses.get(&entry.name).into_iter().flatten().copied();
         let observed = |ipv6: bool| {
@@ -53,14 +72,14 @@ impl Host {
         };
         let resolver = nets().find(|net| net.addr().is_ipv4()).map(|net| net.addr());
         Some(Host {
-            label: device.map_or_else(|| "an unknown host".to_owned(), |device| device.name.clone()),
+            label,
             mac,
             // Addresses for documentation: of a LAN without the family, the gateway forwards none.
             v4: of(false).unwrap_or(Ipv4Addr::new(192, 0, 2, 77).into()),
             v6: of(true).unwrap_or(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0x77).into()),
             gateway: link.mac.unwrap_or_default(),
             resolver,
-            is_known_by_address: device.is_none() || observed(false).is_some(),
+            is_known_by_address: is_any || observed(false).is_some(),
             entry,
         })
     }

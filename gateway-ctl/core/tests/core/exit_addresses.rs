@@ -56,7 +56,7 @@ fn run(plan: &Plan, by_tunnel: &str, by_uplink: &str) -> Vec<CheckResult> {
             Expected::Leaves { by } => by.first().map(left).into_iter().collect(),
             _ => [].into(),
         };
-        Outcome { sightings, verdict: Some(Reason::NoPolicy) }
+        Outcome { sightings, verdict: Some(Reason::NoPolicy), ..Outcome::default() }
     };
     let answers = plan.exits.iter().flat_map(|exits| exits.queries()).map(|query| {
         let text = if query.tunnel.is_some() { by_tunnel } else { by_uplink };

@@ -16,7 +16,7 @@ fn planned(fixture: &Fixture) -> Plan {
 
 fn left_by(interface: &str) -> Outcome {
     let sighting = Sighting { interface: interface.to_owned(), kind: SightingKind::Left };
-    Outcome { sightings: [(sighting, 1)].into(), verdict: Some(Reason::NoPolicy) }
+    Outcome { sightings: [(sighting, 1)].into(), verdict: Some(Reason::NoPolicy), ..Outcome::default() }
 }
 
 /// Outcomes of a kernel that does what the plan says.

@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 
 use super::device::Device;
 use super::device_group::DeviceGroup;
-use crate::capability::Capability;
 use crate::edit::EditError;
 use crate::id::Id;
 use crate::id_or_name::{check_reference, keep_name, reference};
@@ -30,7 +29,7 @@ text_enum! {
         /// Evaluated by the policies, nothing is sent.
         #[default]
         Plan = "plan",
-        /// Tried with real connections.
+        /// Tried with packets that enter the LAN interface as if the source had sent them. It gates nothing.
         Live = "live",
     }
 }
@@ -70,17 +69,17 @@ pub struct TestDefinition {
     pub enabled: bool,
     pub source: TestSource,
     pub proto: TestProtocol,
-    /// Must be reachable while all tunnels work.
+    /// Must be reachable while all tunnels work. In the mode live: packets must leave for it now.
     pub accept: Vec<Endpoint>,
-    /// Must never be reachable, whether tunnels work or not.
+    /// Must never be reachable, whether tunnels work or not. In the mode live: no packet may leave for it now.
     pub deny: Vec<Endpoint>,
     /// Expected egress while all tunnels work: the name of a tunnel or uplink, or `direct`; for a pool all names,
     /// separated by commas.
     pub expect_egress: Option<String>,
-    /// Without effect in this version.
+    /// Answer of the gateway's resolver to the source. Tested in the mode live only.
     pub dns: Option<TestDns>,
     pub mode: TestMode,
-    /// As long as it fails, policies are not applied.
+    /// As long as it fails, policies are not applied. Without effect in the mode live.
     pub gate: bool,
 }
 
@@ -170,13 +169,14 @@ impl Resource for TestDefinition {
             if !is_host_name(&dns.name) {
                 problems.add(code::FORMAT, "dns.name", "Expected a domain.");
             }
-            problems.lacks("dns", Capability::LiveTests);
+            if self.mode == TestMode::Plan {
+                problems.warn("dns", "Names are asked for in the mode live only.");
+            }
         }
-        if self.accept.is_empty() && self.deny.is_empty() && self.expect_egress.is_none() {
-            problems.warn("", "It expects nothing that this version can test, so it never fails.");
-        }
-        if self.mode == TestMode::Live {
-            problems.lacks("mode", Capability::LiveTests);
+        let expects_name = self.dns.is_some() && self.mode == TestMode::Live;
+        let expects_path = !self.accept.is_empty() || !self.deny.is_empty() || self.expect_egress.is_some();
+        if !expects_name && !expects_path {
+            problems.warn("", "It expects nothing that can be tested, so it never fails.");
         }
     }
 

@@ -7,15 +7,17 @@ import { linesOf } from '@/components/draft-lines'
 import type { Edit } from '@/components/edit'
 import { Select, TextField } from '@/components/fields'
 import { EditForm } from '@/components/form'
-import { FieldList } from '@/components/form-fields'
+import { FieldList, type FieldSpec } from '@/components/form-fields'
 import { ObjectRoute } from '@/components/object-form'
 import { ObjectPage } from '@/components/object-page'
 import { deletionOf, resource, useObjectEdit, type Stored } from '@/components/resource'
 import { Section } from '@/components/section'
-import { useText } from '@/text'
+import { useText, type Text } from '@/text'
 
 type Test = Schemas['TestDefinition']
+type Texts = Text['activity']['tests']
 type Kind = 'device' | 'group' | 'cidr'
+type Expectation = Schemas['DnsExpectationInput']
 
 /** The fields of the form. */
 type Form = {
@@ -26,6 +28,9 @@ type Form = {
   accept: string
   deny: string
   egress: string
+  mode: Schemas['TestModeInput']
+  dnsName: string
+  dnsExpect: Expectation
   gate: boolean
   enabled: boolean
 }
@@ -38,6 +43,9 @@ const EMPTY: Form = {
   accept: '',
   deny: '',
   egress: '',
+  mode: 'plan',
+  dnsName: '',
+  dnsExpect: 'resolve',
   gate: false,
   enabled: true,
 }
@@ -52,12 +60,15 @@ export function formOf(test: Test): Form {
     accept: test.accept.join('\n'),
     deny: test.deny.join('\n'),
     egress: test.expect_egress ?? '',
+    mode: test.mode,
+    dnsName: test.dns?.name ?? '',
+    dnsExpect: test.dns?.expect ?? 'resolve',
     gate: test.gate,
     enabled: test.enabled,
   }
 }
 
-export function inputOf(form: Form, test: Test | undefined): Schemas['TestDefinitionInput'] {
+export function inputOf(form: Form): Schemas['TestDefinitionInput'] {
   return {
     name: form.name,
     enabled: form.enabled,
@@ -66,8 +77,8 @@ export function inputOf(form: Form, test: Test | undefined): Schemas['TestDefini
     accept: linesOf(form.accept),
     deny: linesOf(form.deny),
     expect_egress: form.egress.trim() || null,
-    dns: test?.dns ?? null,
-    mode: test?.mode ?? 'plan',
+    dns: form.dnsName.trim() ? { name: form.dnsName.trim(), expect: form.dnsExpect } : null,
+    mode: form.mode,
     gate: form.gate,
   }
 }
@@ -75,7 +86,7 @@ export function inputOf(form: Form, test: Test | undefined): Schemas['TestDefini
 const tests = resource('/test-definitions/{id}', {
   key: 'test',
   fields: (test: Test | null) => (test ? formOf(test) : EMPTY),
-  body: (form, test) => inputOf(form, test ?? undefined),
+  body: (form) => inputOf(form),
 })
 
 export default function TestPage() {
@@ -150,23 +161,51 @@ function TestFields({ edit }: { edit: Edit<Form> }) {
             />
           ),
         },
-        {
-          field: 'proto',
-          kind: 'choice',
-          label: t.proto,
-          options: [
-            ['tcp', 'TCP'],
-            ['udp', 'UDP'],
-          ],
-        },
-        { field: 'accept', kind: 'area', rows: 3, label: t.accept, hint: t.targetsHint },
-        { field: 'deny', kind: 'area', rows: 3, label: t.deny },
-        { field: 'egress', path: 'expect_egress', label: t.egressLabel, hint: t.egressHint },
+        ...expectations(t),
         { field: 'gate', kind: 'check', label: t.gateLabel },
         { field: 'enabled', kind: 'check', label: t.enabledLabel },
       ]}
     />
   )
+}
+
+/** The fields that say what is expected, and how it is tried. */
+function expectations(t: Texts): FieldSpec<Form>[] {
+  return [
+    {
+      field: 'proto',
+      kind: 'choice',
+      label: t.proto,
+      options: [
+        ['tcp', 'TCP'],
+        ['udp', 'UDP'],
+      ],
+    },
+    { field: 'accept', kind: 'area', rows: 3, label: t.accept, hint: t.targetsHint },
+    { field: 'deny', kind: 'area', rows: 3, label: t.deny },
+    { field: 'egress', path: 'expect_egress', label: t.egressLabel, hint: t.egressHint },
+    {
+      field: 'mode',
+      kind: 'choice',
+      label: t.mode,
+      hint: t.modeHint,
+      options: [
+        ['plan', t.modes.plan],
+        ['live', t.modes.live],
+      ],
+    },
+    { field: 'dnsName', path: 'dns.name', label: t.dnsName, hint: t.dnsHint },
+    {
+      field: 'dnsExpect',
+      path: 'dns.expect',
+      kind: 'choice',
+      label: t.dnsExpect,
+      options: [
+        ['resolve', t.dnsExpects.resolve],
+        ['blocked', t.dnsExpects.blocked],
+      ],
+    },
+  ]
 }
 
 /** The first error of a list, or of one of its items. */

@@ -74,6 +74,7 @@ const OBJECTS: Record<string, string> = {
   support_bundle: 'Diagnosepaket',
   system: 'System',
   test_definition: 'Test',
+  test_definitions: 'Tests',
   threat_feed: 'Bedrohungsliste',
   trust_class: 'Vertrauensklasse',
   tunnel: 'Tunnel',

@@ -144,7 +144,7 @@ export const activity: Text['activity'] = {
             : `${gates} halten das Anwenden auf`
       }.`,
     none: 'Kein Test ist festgelegt.',
-    what: 'Ein Test sagt, was ein Gerät erreichen muss, was es nie erreichen darf, und über welchen Ausgang. Er sendet kein Paket: die Entscheidung des Kernels wird berechnet. Ein sperrender Test, der nicht besteht, hält jedes Anwenden auf.',
+    what: 'Ein Test sagt, was ein Gerät erreichen muss, was es nie erreichen darf, und über welchen Ausgang. Ein Test nach den Richtlinien sendet kein Paket: die Entscheidung des Kernels wird berechnet. Ein Test mit Paketen sendet eines je Ziel, wie das Gerät es täte, und beobachtet, wo es hinausgeht. Ein sperrender Test nach den Richtlinien, der nicht besteht, hält jedes Anwenden auf.',
     passed: (pass, all) => `${pass} von ${all} bestehen.`,
     list: 'Tests',
     add: 'Test',
@@ -177,6 +177,14 @@ export const activity: Text['activity'] = {
     egressHint:
       'Name eines Tunnels oder Uplinks, oder direct. Mehrere Namen eines Verbunds mit Kommas. Leer: nicht geprüft.',
     egressLabel: 'Erwarteter Ausgang',
+    mode: 'Wie',
+    modes: { plan: 'Nach den Richtlinien', live: 'Mit Paketen' },
+    modeHint:
+      'Pakete erreichen keinen Host hinter dem nächsten Router. Nur Tests nach den Richtlinien halten das Anwenden auf.',
+    dnsName: 'Name, nach dem gefragt wird',
+    dnsHint: 'Das Gerät fragt das Gateway danach, in Tests mit Paketen. Leer: nicht geprüft.',
+    dnsExpect: 'Der Name muss',
+    dnsExpects: { resolve: 'aufgelöst werden', blocked: 'gesperrt sein' },
     gateLabel: 'Jedes Anwenden aufhalten, solange dieser Test nicht besteht',
     enabledLabel: 'Der Test ist eingeschaltet',
     consequence: 'Der Test wird gelöscht. Was er aufhielt, kann wieder angewandt werden.',

@@ -138,7 +138,7 @@ export const activity = {
             : `${gates} hold back an apply`
       }.`,
     none: 'No test is defined.',
-    what: 'A test says what a device must reach, what it must never reach, and by which egress. It sends no packet: the decision of the kernel is computed. A gating test that fails holds back every apply.',
+    what: 'A test says what a device must reach, what it must never reach, and by which egress. A planned test sends no packet: the decision of the kernel is computed. A live one sends a packet for each target, as the device would, and observes where it leaves. A planned test that gates and fails holds back every apply.',
     passed: (pass: number, all: number) => `${pass} of ${all} pass.`,
     list: 'Tests',
     add: 'Test',
@@ -171,6 +171,13 @@ export const activity = {
     egressHint:
       'Name of a tunnel or uplink, or direct. Several names of a pool with commas. Empty: not tested.',
     egressLabel: 'Expected egress',
+    mode: 'How',
+    modes: { plan: 'By the policies', live: 'With packets' },
+    modeHint: 'Packets reach no host beyond the next router. Only tests by the policies hold back an apply.',
+    dnsName: 'Name to ask for',
+    dnsHint: 'The device asks the gateway for it, in tests with packets. Empty: not tested.',
+    dnsExpect: 'The name must',
+    dnsExpects: { resolve: 'be resolved', blocked: 'be blocked' },
     gateLabel: 'Hold back every apply while this test fails',
     enabledLabel: 'The test is enabled',
     consequence: 'The test is deleted. Applies that it held back are free.',
