@@ -1,15 +1,22 @@
 //! The host of the gateway, as read from /proc and /sys. No value is cached or assumed: one that cannot be read is null
 //! or absent.
 
-use std::collections::BTreeSet;
+mod power;
+mod sensors;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use gateway_core::facts::Facts;
+use gateway_ctl::os::driver_state;
 use gateway_model::{MacAddr, text_enum};
 use rustix::net::{AddressFamily, SocketType};
 use schemars::JsonSchema;
 use serde::Serialize;
+
+pub(crate) use power::PowerSupply;
+pub(crate) use sensors::{Sensor, cpu_temperature};
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Platform {
@@ -25,6 +32,10 @@ pub(crate) struct Platform {
     pub ebpf: Ebpf,
     /// Temperature of the processor in degrees Celsius; null without a sensor.
     pub cpu_temp: Option<f64>,
+    /// All temperatures that the kernel reports.
+    pub sensors: Vec<Sensor>,
+    /// Batteries, mains, UPS.
+    pub power: Vec<PowerSupply>,
     /// Seconds since the host was booted.
     pub uptime: u64,
 }
@@ -66,6 +77,17 @@ text_enum! {
     }
 }
 
+text_enum! {
+    /// What the driver of an interface can do with XDP programs.
+    pub enum XdpSupport {
+        /// It runs programs.
+        Native = "native",
+        None = "none",
+        /// The kernel does not report it: before Linux 6.3.
+        Unknown = "unknown",
+    }
+}
+
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Nic {
     pub name: String,
@@ -73,6 +95,7 @@ pub(crate) struct Nic {
     pub driver: Option<String>,
     /// XDP mode of the gateway's programs.
     pub xdp: XdpAttachment,
+    pub xdp_support: XdpSupport,
     /// Link speed in Mbit/s; null while the link is down or has no speed.
     pub speed: Option<u32>,
     pub mac: Option<String>,
@@ -106,6 +129,8 @@ pub(crate) fn read(attached: &'static str, facts: &Facts, xdp: &BTreeSet<String>
         nics: nics(facts, xdp),
         ebpf: ebpf(attached),
         cpu_temp: cpu_temperature(Path::new("/sys/class")),
+        sensors: sensors::sensors(Path::new("/sys/class")),
+        power: power::supplies(Path::new("/sys/class/power_supply")),
         uptime: read_text("/proc/uptime").and_then(|text| first_number(&text)).unwrap_or(0),
     }
 }
@@ -252,6 +277,7 @@ pub(crate) fn interface_folder(name: &str, mac: Option<&str>) -> Option<PathBuf>
 }
 
 fn nics(facts: &Facts, xdp: &BTreeSet<String>) -> Vec<Nic> {
+    let drivers = driver_state::runs_programs().unwrap_or_default();
     let nic = |name: String| {
         let link = facts.links.get(&name);
         let mac = link.and_then(|link| link.mac).map(|mac| MacAddr(mac).to_string());
@@ -262,6 +288,7 @@ fn nics(facts: &Facts, xdp: &BTreeSet<String>) -> Vec<Nic> {
         Nic {
             driver: folder.as_deref().and_then(driver).or(kind),
             xdp: if xdp.contains(&name) { XdpAttachment::Native } else { XdpAttachment::None },
+            xdp_support: support(drivers.as_ref(), link.map(|link| link.index)),
             speed: text("speed").and_then(|text| text.parse().ok()),
             mtu: link.map(|link| link.mtu).or_else(|| text("mtu")?.parse().ok()),
             state: text("operstate").or(up),
@@ -270,6 +297,15 @@ fn nics(facts: &Facts, xdp: &BTreeSet<String>) -> Vec<Nic> {
         }
     };
     interface_names().into_iter().map(nic).collect()
+}
+
+/// `drivers`: whether the driver runs programs, by interface index; `None` if the kernel does not report it.
+fn support(drivers: Option<&BTreeMap<u32, bool>>, index: Option<u32>) -> XdpSupport {
+    match drivers.zip(index).and_then(|(drivers, index)| drivers.get(&index)) {
+        Some(true) => XdpSupport::Native,
+        Some(false) => XdpSupport::None,
+        None => XdpSupport::Unknown,
+    }
 }
 
 fn driver(base: &Path) -> Option<String> {
@@ -294,32 +330,6 @@ fn ebpf(attached: &'static str) -> Ebpf {
     Ebpf { mode: attached, btf: features.contains(&"btf"), features }
 }
 
-/// Returns the temperature of the processor's own sensor, else of the first thermal zone.
-pub(crate) fn cpu_temperature(class: &Path) -> Option<f64> {
-    let millidegrees = |path: &Path| attribute(path)?.parse::<f64>().ok().map(|value| value / 1000.0);
-    let entries = |folder: &str| {
-        let mut paths: Vec<_> = fs::read_dir(class.join(folder))
-            .into_iter()
-            .flatten()
-            .filter_map(|e| Some(e.ok()?.path()))
-            .collect();
-        paths.sort();
-        paths
-    };
-    for sensor in entries("hwmon") {
-        let name = attribute(sensor.join("name")).unwrap_or_default();
-        if ["coretemp", "k10temp", "zenpower", "cpu_thermal"].contains(&name.as_str())
-            && let Some(value) = millidegrees(&sensor.join("temp1_input"))
-        {
-            return Some(value);
-        }
-    }
-    entries("thermal")
-        .into_iter()
-        .filter(|zone| zone.join("temp").exists())
-        .find_map(|zone| millidegrees(&zone.join("temp")))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -336,16 +346,6 @@ mod tests {
         assert_eq!(kernel_version("6.18.5-custom"), Some((6, 18)));
         assert!(kernel_version("6.1.0-40-amd64") < Some((6, 6)));
         assert_eq!(kernel_version("x"), None);
-    }
-
-    #[test]
-    fn a_machine_without_a_sensor_has_no_temperature() {
-        let folder = tempfile::tempdir().expect("temporary folder");
-        assert_eq!(cpu_temperature(folder.path()), None);
-        let zone = folder.path().join("thermal/thermal_zone0");
-        fs::create_dir_all(&zone).expect("folder");
-        fs::write(zone.join("temp"), "41500\n").expect("file");
-        assert_eq!(cpu_temperature(folder.path()), Some(41.5));
     }
 
     #[test]

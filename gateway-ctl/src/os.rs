@@ -16,7 +16,7 @@ pub(crate) mod conntrack;
 pub(crate) mod dhcp6_socket;
 pub mod dhcp_client;
 pub mod dhcp_socket;
-pub(crate) mod driver_state;
+pub mod driver_state;
 pub mod egress_tap;
 #[cfg(test)]
 pub(crate) mod fake_backend;

@@ -29,9 +29,9 @@ impl XdpModes {
 }
 
 /// Abilities of a driver (`enum netdev_xdp_act` of linux/netdev.h).
-pub(crate) mod abilities {
+pub mod abilities {
     /// It runs programs.
-    pub(crate) const BASIC: u64 = 1;
+    pub const BASIC: u64 = 1;
     /// It sends what a program redirects to another interface.
     pub(crate) const REDIRECT: u64 = 2;
     /// It accepts frames that another interface redirects to it.

@@ -8,6 +8,8 @@ use std::io;
 use rtnetlink::sys::protocols::{NETLINK_GENERIC, NETLINK_ROUTE};
 use rtnetlink::sys::{AsyncSocket, AsyncSocketExt, Socket, SocketAddr, TokioSocket};
 
+use gateway_core::xdp::abilities::BASIC;
+
 use super::path_changes::{attributes, messages};
 
 const REQUEST: u16 = 1;
@@ -60,6 +62,12 @@ pub(crate) fn xdp_abilities() -> io::Result<Option<BTreeMap<u32, u64>>> {
         Some((u32::from_ne_bytes(*index), u64::from_ne_bytes(*bits)))
     };
     Ok(Some(devices.iter().filter_map(device).collect()))
+}
+
+/// Reports by interface index whether the driver runs programs at XDP, or `None` if the kernel does not report it.
+pub fn runs_programs() -> io::Result<Option<BTreeMap<u32, bool>>> {
+    let abilities = xdp_abilities()?;
+    Ok(abilities.map(|found| found.into_iter().map(|(index, bits)| (index, bits & BASIC != 0)).collect()))
 }
 
 /// Returns the kinds of queueing disciplines that the kernel did not install by itself, by interface index.

@@ -15,7 +15,7 @@ import { StateWord, type State } from '@/components/state'
 import { Age } from '@/components/time'
 import { Table } from '@/components/table'
 import { TwoLines } from '@/components/two-lines'
-import { useText } from '@/text'
+import { useText, type Text } from '@/text'
 import { formatAge, formatBytes, formatNumber } from '@/text/format'
 import { subsystemName } from '@/pages/overview/subsystems-panel'
 import { SupportBundle } from './support-bundle'
@@ -183,6 +183,11 @@ function Host({ host, status }: HostProps) {
       t.of(formatBytes(disk.used), formatBytes(disk.size)),
     ]),
     [t.temperature, host.cpu_temp === null ? text.common.noData : `${formatNumber(host.cpu_temp, 1)} °C`],
+    ...host.sensors.map((sensor): Fact => [
+      `${t.temperature}: ${sensor.name}`,
+      `${formatNumber(sensor.celsius, 1)} °C`,
+    ]),
+    ...host.power.map((supply): Fact => [t.power(supply.name), powerOf(supply, t)]),
     [t.bpf, [...new Set([host.ebpf.mode, ...host.ebpf.features])].join(', ')],
     [t.dataplane, status?.dataplane],
     [t.mode, status?.mode],
@@ -191,6 +196,19 @@ function Host({ host, status }: HostProps) {
   ]
   return <Facts facts={facts} />
 }
+
+/** A supply with all that it reports. The words of the kernel stay as they are. */
+function powerOf(supply: Schemas['PowerSupply'], t: Text['system']['about']): string {
+  const charge = supply.percent === null ? null : `${supply.percent} %`
+  const online = supply.online === null ? null : supply.online ? t.supplies : t.suppliesNot
+  return [supply.kind, online, charge, supply.state].filter((each) => each !== null).join(', ')
+}
+
+const XDP_SUPPORT = (t: Text['system']['about']): Record<Schemas['XdpSupport'], string> => ({
+  native: t.xdpNative,
+  none: t.xdpNone,
+  unknown: '-',
+})
 
 function Nics({ nics }: { nics: Schemas['Nic'][] }) {
   const text = useText()
@@ -212,6 +230,7 @@ function Nics({ nics }: { nics: Schemas['Nic'][] }) {
           ),
         },
         { head: t.driver, cell: (nic) => nic.driver ?? '-' },
+        { head: t.xdp, cell: (nic) => XDP_SUPPORT(t)[nic.xdp_support] },
         { head: t.speed, cell: (nic) => (nic.speed === null ? '-' : `${formatNumber(nic.speed)} Mbit/s`) },
         { head: t.mtu, numeric: true, cell: (nic) => nic.mtu ?? '-' },
       ]}
