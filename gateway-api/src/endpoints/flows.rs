@@ -3,7 +3,7 @@
 use gateway_core::countries::Countries;
 use gateway_core::flow_log::TopKey;
 use gateway_ctl::services::countries::CountryDatabase;
-use gateway_ctl::services::flow_log::{FlowLog, FlowPageStart, FlowTotals, PageStart, SearchEnd};
+use gateway_ctl::services::flow_log::{FlowLog, FlowPageStart, PageStart, SearchEnd};
 use gateway_model::{Warning, text_enum};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -27,7 +27,7 @@ mod usage;
 
 use entry::FlowEntry;
 use selection::FlowSelection;
-use top::FlowTotal;
+use top::FlowTop;
 
 const NDJSON: &str = "application/x-ndjson";
 /// Response header: time of the oldest record that was searched, if not all were.
@@ -54,12 +54,12 @@ pub(super) fn rows(t: &mut Table) {
         .summary("Totals of flows by device, domain, policy, egress or country, the largest first")
         .doc(
             "A record counts in the time of its end: flows that ended then, and parts of flows that lasted longer. Flows that go on \
-             count if the time lasts until now. Without conditions but the time, totals of whole hours are ready; with others, every \
-             record of the time is read, and a search that would read very many of them ends early, with a warning.",
+             count if the time lasts until now. Totals of whole hours are ready if there is no condition but the time, or if they are of one \
+             device by device. Otherwise all records of the time are added up that may match; `complete` is false, with a warning, \
+             if they were so many that the search ended before.",
         )
         .query::<FlowSelection>()
         .query::<TopQuery>()
-        .header("X-Searched-Back-To", "Time of the oldest record that was searched, if the search ended early.")
         .access(Access::Private);
     t.stream("/flows/stream", "stream_flows", NDJSON, stream::flows)
         .summary("Changes of flows as they are observed, one a line")
@@ -143,7 +143,8 @@ async fn list(cx: Cx, request: Req<()>) -> Result<WithHeaders<Vec<FlowEntry>>, A
     let mut answer = WithHeaders::new(rows);
     if let Some(SearchEnd { id, time }) = page.ended_at {
         answer.headers.push((NEXT_BEFORE, id.to_string()));
-        end_early(&mut answer, time, &format!("; before={id} searches on"));
+        answer.headers.push((SEARCHED_BACK_TO, time.to_string()));
+        answer.warnings.push(searched_back_to(time, &format!("; before={id} searches on")));
     } else if let Some(next) = next {
         answer.headers.push((NEXT_BEFORE, next));
     }
@@ -153,7 +154,7 @@ async fn list(cx: Cx, request: Req<()>) -> Result<WithHeaders<Vec<FlowEntry>>, A
     Ok(answer)
 }
 
-async fn list_top(cx: Cx, request: Req<()>) -> Result<WithHeaders<Vec<FlowTotal>>, ApiError> {
+async fn list_top(cx: Cx, request: Req<()>) -> Result<WithHeaders<FlowTop>, ApiError> {
     let TopQuery { by, limit } = request.query.read()?;
     let by = by.unwrap_or(TopKey::Device);
     let open = cx.open()?;
@@ -163,16 +164,16 @@ async fn list_top(cx: Cx, request: Req<()>) -> Result<WithHeaders<Vec<FlowTotal>
     let stored = open.store.current();
     let (log, limit) = (open.handles.get::<FlowLog>(), limit.get());
     let _permit = cx.api.heavy.admit().await?;
-    let FlowTotals { rows, others, ended_at } = blocking(move || {
+    let totals = blocking(move || {
         let known = countries.is_open().then_some(&countries as &dyn Countries);
         log.top(&filter, by, limit, known)
     })
     .await?;
-    let is_unknown = is_unknown && rows.iter().all(|row| row.name.is_none());
-    let rows = rows.into_iter().map(|row| FlowTotal::of(row, by, &stored)).collect();
-    let mut answer = WithHeaders::new(rows);
+    let is_unknown = is_unknown && totals.rows.iter().all(|row| row.name.is_none());
+    let (ended_at, others) = (totals.ended_at, totals.others);
+    let mut answer = WithHeaders::new(FlowTop::of(totals, by, &stored));
     if let Some(SearchEnd { time, .. }) = ended_at {
-        end_early(&mut answer, time, "; ask for a shorter time");
+        answer.warnings.push(searched_back_to(time, "; ask for a shorter time"));
     }
     if is_unknown {
         answer.warnings.push(no_country(if by == TopKey::Country { "by" } else { "country" }));
@@ -188,7 +189,6 @@ fn no_country(parameter: &str) -> Warning {
     Warning::new(parameter, "no country is known: countries.database names no database")
 }
 
-fn end_early<T>(answer: &mut WithHeaders<T>, time: jiff::Timestamp, advice: &str) {
-    answer.headers.push((SEARCHED_BACK_TO, time.to_string()));
-    answer.warnings.push(Warning::new("before", format!("searched back to {time}{advice}")));
+fn searched_back_to(time: jiff::Timestamp, advice: &str) -> Warning {
+    Warning::new("before", format!("searched back to {time}{advice}"))
 }

@@ -143,6 +143,8 @@ pub enum Prints {
     Json,
     /// A list, one object a line.
     Table(&'static [Column]),
+    /// The same of a list in a field of the data.
+    TableOf(&'static str, &'static [Column]),
     /// One object, one field a line.
     Fields,
     /// The grid of `/policy/leak-matrix`: its states are the columns.

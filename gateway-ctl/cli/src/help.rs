@@ -45,7 +45,9 @@ pub(crate) fn operand(operand: &Operand) -> Option<&'static str> {
 pub(crate) fn prints(command: &Command) -> String {
     match command.prints {
         Prints::Json => "JSON".to_owned(),
-        Prints::Table(columns) => columns.iter().map(|column| column.heading).collect::<Vec<_>>().join(" "),
+        Prints::Table(columns) | Prints::TableOf(_, columns) => {
+            columns.iter().map(|column| column.heading).collect::<Vec<_>>().join(" ")
+        }
         Prints::Fields => "FIELD VALUE".to_owned(),
         Prints::LeakMatrix => {
             "POLICY and one column a state, with via:NAME, blocked, direct, or DIRECT for a leak".to_owned()

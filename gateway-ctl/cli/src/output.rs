@@ -15,6 +15,7 @@ pub(crate) fn print(kind: &Kind, command: &Command, answer: &Answer) -> Result<(
     let text = match command.prints {
         Prints::Json => json(&answer.data),
         Prints::Table(columns) => tabular::table(columns, &answer.data, style),
+        Prints::TableOf(field, columns) => tabular::table(columns, &answer.data[field], style),
         Prints::Fields => tabular::fields(&answer.data, style),
         Prints::LeakMatrix => tabular::leak_matrix(&answer.data, style),
         Prints::Text => answer.data.as_str().unwrap_or_default().to_owned(),

@@ -20,7 +20,7 @@ mod usage;
 
 pub use active_flow::{AskedNames, Surroundings};
 pub use codec::{FlowView, encode, views};
-pub use columns::{from_columns, to_columns};
+pub use columns::{RecordSelection, add_columns, from_columns, to_columns};
 pub use counted_places::{CountedPlaces, CountedTraffic, PresentEntry, ReplacedEntry};
 pub use counted_words::CountedWords;
 pub use filter::{ClientCondition, CountryCondition, DomainCondition, FlowFilter};
@@ -41,5 +41,7 @@ pub use usage::{
 mod rollup_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod totals_tests;
 #[cfg(test)]
 mod tracker_tests;

@@ -11,6 +11,7 @@ mod ledger;
 mod pages;
 mod recent;
 pub mod room;
+mod scan;
 mod seal;
 mod segment;
 #[cfg(test)]
@@ -20,5 +21,6 @@ pub use format::{Format, NoSummary, Summary, View};
 pub use journal::{Journal, Settings};
 pub use ledger::{Ledger, Recovered};
 pub use pages::{Page, PageStart, Pages, Query, SearchEnd};
+pub use scan::{Scan, Scanned, ScannedBlock};
 pub use seal::SealingKey;
 pub use segment::Block;

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use crate::format::{Format, Summary, View};
 use crate::recent::Chunk;
 use crate::seal::SealingKey;
-use crate::segment::Segment;
+use crate::segment::{Block, Segment};
 
 /// Records as they were at one instant.
 #[derive(Debug)]
@@ -65,8 +65,6 @@ struct Found<'a, F: Format, T, R> {
     query: Query<'a, F::Filter>,
     since: i64,
     until: i64,
-    /// Ids of records that are left out, in order.
-    except: &'a [Range<u64>],
     row: R,
     rows: Vec<T>,
 }
@@ -80,8 +78,7 @@ impl<F: Format, T, R: FnMut(&F::View<'_>, u64) -> Option<T>> Found<'_, F, T, R> 
         let ids = first..first + views.len() as u64;
         for (id, view) in ids.rev().zip(views.iter().rev()) {
             let time = view.time();
-            let is_wanted = time < self.until && time >= self.since && !has_all(self.except, id..id + 1);
-            if is_wanted && F::is_match(view, self.query.filter) {
+            if time < self.until && time >= self.since && F::is_match(view, self.query.filter) {
                 self.rows.extend((self.row)(view, id));
                 if self.rows.len() >= self.query.limit {
                     break;
@@ -89,6 +86,25 @@ impl<F: Format, T, R: FnMut(&F::View<'_>, u64) -> Option<T>> Found<'_, F, T, R> 
             }
         }
         self.rows.len() >= self.query.limit
+    }
+}
+
+/// Conditions on blocks of a search.
+pub(crate) struct Bounds<'a, F> {
+    pub filter: &'a F,
+    /// Nanoseconds since 1970.
+    pub since: i64,
+    pub until: i64,
+    /// Ids of records that are left out, in order.
+    pub except: &'a [Range<u64>],
+}
+
+impl<F> Bounds<'_, F> {
+    /// Reports whether a block may have a record that is wanted, before this id.
+    pub(crate) fn may_have<S: Summary<Filter = F>>(&self, block: &Block<S>, floor: u64) -> bool {
+        let is_in_time = block.oldest < self.until && block.newest >= self.since;
+        let is_left_out = has_all(self.except, block.first..block.end());
+        block.first < floor && is_in_time && !is_left_out && block.summary.may_match(self.filter, block.first)
     }
 }
 
@@ -110,16 +126,6 @@ impl<F: Format> Pages<F> {
         query: Query<'_, F::Filter>,
         row: impl FnMut(&F::View<'_>, u64) -> Option<T>,
     ) -> Page<T> {
-        self.read_except(query, &[], row)
-    }
-
-    /// Like [`Pages::read`], without the records with these ids, which are in order. Blocks of them are not read.
-    pub fn read_except<T>(
-        &self,
-        query: Query<'_, F::Filter>,
-        except: &[Range<u64>],
-        row: impl FnMut(&F::View<'_>, u64) -> Option<T>,
-    ) -> Page<T> {
         let mut read = 0;
         // Time of the last block that was searched.
         let mut searched = i64::MAX;
@@ -130,8 +136,9 @@ impl<F: Format> Pages<F> {
         };
         let until = before.min(query.until.map_or(i64::MAX, nanoseconds));
         let since = query.since.map_or(i64::MIN, nanoseconds);
-        let (filter, budget) = (query.filter, query.budget);
-        let mut found = Found::<F, T, _> { query, since, until, except, row, rows: Vec::new() };
+        let budget = query.budget;
+        let bounds = Bounds { filter: query.filter, since, until, except: &[] };
+        let mut found = Found::<F, T, _> { query, since, until, row, rows: Vec::new() };
         for chunk in &self.recent {
             if chunk.first < floor && found.take(chunk.first, floor, &chunk.bytes) {
                 return Page { rows: found.rows, read, ended_at: None };
@@ -140,10 +147,7 @@ impl<F: Format> Pages<F> {
         }
         for segment in self.segments.iter().rev() {
             for block in segment.blocks.iter().rev() {
-                let is_in_time = block.oldest < until && block.newest >= since;
-                let is_left_out = has_all(except, block.first..block.end());
-                let is_searched = block.first < floor && is_in_time && !is_left_out;
-                if !is_searched || !block.summary.may_match(filter, block.first) {
+                if !bounds.may_have(block, floor) {
                     continue;
                 }
                 if read > 0 && read + block.bytes() > budget {
@@ -165,11 +169,11 @@ impl<F: Format> Pages<F> {
 }
 
 /// Reports whether one of these ranges, which are in order, has all of another one.
-fn has_all(ranges: &[Range<u64>], of: Range<u64>) -> bool {
+pub(crate) fn has_all(ranges: &[Range<u64>], of: Range<u64>) -> bool {
     let at = ranges.partition_point(|range| range.end <= of.start);
     ranges.get(at).is_some_and(|range| range.start <= of.start && of.end <= range.end)
 }
 
-fn nanoseconds(time: Timestamp) -> i64 {
+pub(crate) fn nanoseconds(time: Timestamp) -> i64 {
     i64::try_from(time.as_nanosecond()).unwrap_or(i64::MAX)
 }

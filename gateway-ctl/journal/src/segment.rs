@@ -65,6 +65,10 @@ impl<S: Summary> Block<S> {
         self.length.into()
     }
 
+    pub(crate) fn is_packed(&self) -> bool {
+        self.flags & PACKED != 0
+    }
+
     /// Returns the ID of its last record.
     pub fn last(&self) -> u64 {
         self.end().saturating_sub(1)
@@ -233,9 +237,14 @@ impl<F: Format> Segment<F> {
 
     /// Returns the records of a block. `None` if they are damaged.
     pub(crate) fn read(&self, block: &Block<F::Summary>, key: Option<&SealingKey>) -> Option<Vec<u8>> {
+        let opened = self.open_block(block, key)?;
+        if block.is_packed() { F::unpack(&opened) } else { Some(opened) }
+    }
+
+    /// Returns the records of a block, packed if [`Block::is_packed`]. `None` if they are damaged.
+    pub(crate) fn open_block(&self, block: &Block<F::Summary>, key: Option<&SealingKey>) -> Option<Vec<u8>> {
         let stored = self.stored(block)?;
-        let records = if block.flags & SEALED == 0 { stored } else { key?.open(block.first, stored)? };
-        if block.flags & PACKED == 0 { Some(records) } else { F::unpack(&records) }
+        if block.flags & SEALED == 0 { Some(stored) } else { key?.open(block.first, stored) }
     }
 
     pub(crate) fn sync(&self) -> io::Result<()> {

@@ -191,13 +191,24 @@ proptest! {
                 range
             })
             .collect();
-        let query = Query {
-            filter: &filter, since: None, until: None, before: None, limit: usize::MAX, budget: u64::MAX,
+        let scan = |budget: u64| {
+            let mut read = Vec::new();
+            let scan = Scan { filter: &filter, since: None, until: None, except: &ranges, budget };
+            let scanned = journal.view().scan(&scan, |block| {
+                let views = (0..).zip(Numbers::views(block.bytes));
+                let records = views.filter(|(index, view)| block.is_wanted(*index, view.time()) && wanted(view.0[8]));
+                read.extend(records.map(|(index, view)| (block.first() + index, view.0[8])));
+            });
+            read.sort_unstable_by_key(|(id, _)| std::cmp::Reverse(*id));
+            (read, scanned.ended_at.map(|end| end.id))
         };
-        let read = journal.view().read_except(query, &ranges, |view, id| Some((id, view.0[8]))).rows;
         let is_left_out = |id| ranges.iter().any(|range| range.contains(&id));
         let others: Vec<_> = expected.into_iter().filter(|(id, _)| !is_left_out(*id)).collect();
-        prop_assert_eq!(read, others);
+        prop_assert_eq!(scan(u64::MAX), (others.clone(), None));
+        // One that ends early has read all records from where it ended.
+        let (read, ended_at) = scan(budget);
+        let is_read = |id: u64| ended_at.is_none_or(|end| id >= end);
+        prop_assert_eq!(read, others.into_iter().filter(|(id, _)| is_read(*id)).collect::<Vec<_>>());
     }
 }
 

@@ -44,7 +44,11 @@ fn every_column_shows_a_field_of_the_row() {
     let mut looked_at = 0;
     for kind in table() {
         for command in &kind.commands {
-            let Prints::Table(columns) = command.prints else { continue };
+            let (columns, field) = match command.prints {
+                Prints::Table(columns) => (columns, None),
+                Prints::TableOf(field, columns) => (columns, Some(field)),
+                _ => continue,
+            };
             let call = command.calls[0];
             let operation = &document["paths"][call.path][call.method.as_str().to_lowercase()];
             // Endpoints that are not implemented have no answer yet.
@@ -53,7 +57,11 @@ fn every_column_shows_a_field_of_the_row() {
             }
             let data =
                 &operation["responses"]["200"]["content"]["application/json"]["schema"]["properties"]["data"];
-            let item = resolve(&resolve(data)["items"]);
+            let list = match field {
+                Some(field) => resolve(&resolve(data)["properties"][field]),
+                None => resolve(data),
+            };
+            let item = resolve(&list["items"]);
             for column in columns {
                 let field = column.field.split('.').next().unwrap_or_default();
                 let has = |schema: &Value| schema["properties"].get(field).is_some();

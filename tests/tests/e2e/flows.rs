@@ -18,13 +18,17 @@ use crate::e2e::{BLOCKED, FAMILIES, SOON, assert_blocked, assert_direct, assert_
 /// A block of records is written after 30 seconds at the latest.
 const WRITTEN: Duration = Duration::from_secs(45);
 
-fn flows(testbed: &Testbed, query: &str) -> Vec<Value> {
+pub(super) fn flows(testbed: &Testbed, query: &str) -> Vec<Value> {
     let list = testbed.api().get(&format!("/flows?{query}")).expect("flows");
     list.as_array().cloned().expect("a list")
 }
 
 /// Waits for flows that are as wanted.
-fn wait_for_flows(testbed: &Testbed, query: &str, wanted: impl Fn(&[Value]) -> bool) -> Vec<Value> {
+pub(super) fn wait_for_flows(
+    testbed: &Testbed,
+    query: &str,
+    wanted: impl Fn(&[Value]) -> bool,
+) -> Vec<Value> {
     let mut found = Vec::new();
     wait_ok(SOON, &format!("the flows of {query}"), || {
         found = flows(testbed, query);
@@ -58,7 +62,7 @@ pub(crate) fn counted(host: &Host, name: &str) -> Value {
 }
 
 /// Waits until the dataplane knows the devices that were stored.
-fn known_to_the_dataplane(testbed: &Testbed) {
+pub(super) fn known_to_the_dataplane(testbed: &Testbed) {
     testbed.api().act("/enforce/reconcile").expect("reconciled");
 }
 
@@ -113,7 +117,14 @@ fn a_connection_by_a_policy_has_its_path_and_the_bytes_that_the_client_counted()
         "{usage:#}"
     );
     let top = testbed.api().get("/flows/top?by=egress").expect("totals");
-    assert_eq!((&top[0]["name"], top[0]["flows"].as_u64() >= Some(2)), (&json!("wg-a"), true), "{top:#}");
+    let first = &top["totals"][0];
+    assert_eq!((&first["name"], first["flows"].as_u64() >= Some(2)), (&json!("wg-a"), true), "{top:#}");
+    assert_eq!((&top["complete"], &top["searched_back_to"]), (&json!(true), &json!(null)), "{top:#}");
+    // With a condition, from the records: the same flows are of one device, and of no other one.
+    let of_laptop = testbed.api().get(&format!("/flows/top?by=egress&device={laptop}")).expect("totals");
+    assert_eq!(of_laptop["totals"][0]["name"], "wg-a", "{of_laptop:#}");
+    let of_tv = testbed.api().get(&format!("/flows/top?by=egress&device={by}")).expect("totals");
+    assert_eq!((&of_tv["totals"], &of_tv["complete"]), (&json!([]), &json!(true)), "{of_tv:#}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Commands for the flow log.
 
 use super::build::{column, get, list, operand};
-use crate::grammar::{Arity, Column, Flag, Group, Kind, ParameterKind};
+use crate::grammar::{Arity, Column, Flag, Group, Kind, ParameterKind, Prints};
 
 const FLOWS: &[Column] = &[
     column("STARTED_AT", "started_at"),
@@ -70,6 +70,7 @@ pub(super) fn kind() -> Kind {
                 TOTALS,
             )
             .verb("top")
+            .prints(Prints::TableOf("totals", TOTALS))
             .operands([by])
             .flags(SELECTION)
             .examples(["flows top device", "flows top domain --since 2026-11-29T00:00:00Z"]),

@@ -5,6 +5,8 @@
 //!
 //! Decision 0208 says why.
 
+mod totals;
+
 use std::collections::HashMap;
 
 use jiff::Timestamp;
@@ -14,6 +16,8 @@ use super::codec::{
     self, decision, encode, has, millis_since, parts_of, put_client, put_decision, texts, time_of, views,
 };
 use super::record::{Client, FlowEnd, FlowId, FlowPath, FlowRecord, MAX_NAMES, MAX_PATHS, Traffic};
+
+pub use totals::{RecordSelection, add_columns};
 
 /// Maximum length of the records that come out of columns.
 const MAX_BYTES: usize = 16 << 20;
@@ -198,6 +202,26 @@ struct Destination {
     server_name: Option<String>,
 }
 
+impl Destination {
+    fn read(values: &mut Reader<'_>) -> Option<Destination> {
+        let parts = values.number()?;
+        let is = |part: u16| parts & u64::from(part) != 0;
+        Some(Destination {
+            protocol: values.byte()?,
+            port: values.u16()?,
+            address: values.address(is(has::V6))?,
+            names: texts(values, MAX_NAMES)?,
+            server_name: if is(has::SERVER_NAME) { Some(values.text()?.to_owned()) } else { None },
+        })
+    }
+}
+
+/// Reads a client without its port.
+fn read_client(values: &mut Reader<'_>) -> Option<Client> {
+    let parts = u16::try_from(values.number()?).ok()?;
+    codec::client(values, parts)
+}
+
 struct Columns<'a> {
     columns: [Reader<'a>; COLUMNS],
     clients: Vec<Client>,
@@ -206,18 +230,29 @@ struct Columns<'a> {
     written: i64,
 }
 
-/// Returns the value of the next number: one that was read before, or the next one.
-fn resolve<'a, 'b, T>(
-    index: &mut Reader<'a>,
+/// Returns the index of the value of the next number: one that was read before, or the next one.
+fn resolve_index<T>(
+    index: &mut Reader<'_>,
+    known: &mut Vec<T>,
+    read: impl FnOnce() -> Option<T>,
+) -> Option<usize> {
+    match usize::try_from(index.number()?).ok()?.checked_sub(1) {
+        Some(index) => (index < known.len()).then_some(index),
+        None => {
+            known.push(read()?);
+            Some(known.len() - 1)
+        }
+    }
+}
+
+/// Like [`resolve_index`], with the value.
+fn resolve<'b, T>(
+    index: &mut Reader<'_>,
     known: &'b mut Vec<T>,
     read: impl FnOnce() -> Option<T>,
 ) -> Option<&'b T> {
-    let number = usize::try_from(index.number()?).ok()?;
-    if number == 0 {
-        known.push(read()?);
-        return known.last();
-    }
-    known.get(number - 1)
+    let index = resolve_index(index, known, read)?;
+    known.get(index)
 }
 
 impl<'a> Columns<'a> {
@@ -294,10 +329,7 @@ impl<'a> Columns<'a> {
         let Columns { columns, clients, .. } = self;
         let [index, values] =
             columns.get_disjoint_mut([Column::ClientIndex as usize, Column::Client as usize]).ok()?;
-        let client = resolve(index, clients, || {
-            let parts = u16::try_from(values.number()?).ok()?;
-            codec::client(values, parts)
-        })?;
+        let client = resolve(index, clients, || read_client(values))?;
         Some(Client { port, ..client.clone() })
     }
 
@@ -305,18 +337,7 @@ impl<'a> Columns<'a> {
         let Columns { columns, destinations, .. } = self;
         let places = [Column::DestinationIndex as usize, Column::Destination as usize];
         let [index, values] = columns.get_disjoint_mut(places).ok()?;
-        let found = resolve(index, destinations, || {
-            let parts = values.number()?;
-            let is = |part: u16| parts & u64::from(part) != 0;
-            Some(Destination {
-                protocol: values.byte()?,
-                port: values.u16()?,
-                address: values.address(is(has::V6))?,
-                names: texts(values, MAX_NAMES)?,
-                server_name: if is(has::SERVER_NAME) { Some(values.text()?.to_owned()) } else { None },
-            })
-        })?;
-        Some(found.clone())
+        resolve(index, destinations, || Destination::read(values)).cloned()
     }
 
     fn path(&mut self, flow: FlowId) -> Option<FlowPath> {

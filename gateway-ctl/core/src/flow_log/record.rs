@@ -277,11 +277,7 @@ impl FlowRecord {
 
     /// Bytes of both directions that were counted.
     pub fn bytes(&self) -> Option<u64> {
-        let bytes = |traffic: Option<Traffic>| traffic.map(|traffic| traffic.bytes);
-        match (bytes(self.sent), bytes(self.received)) {
-            (None, None) => None,
-            (sent, received) => Some(sent.unwrap_or(0).saturating_add(received.unwrap_or(0))),
-        }
+        bytes_of(self.sent, self.received)
     }
 
     /// Returns the packet that began the flow. `None` for an anonymous client.
@@ -311,5 +307,14 @@ impl FlowRecord {
         }
         self.paths.push(path);
         true
+    }
+}
+
+/// Returns the bytes of both directions that were counted.
+pub(super) fn bytes_of(sent: Option<Traffic>, received: Option<Traffic>) -> Option<u64> {
+    let bytes = |traffic: Option<Traffic>| traffic.map(|traffic| traffic.bytes);
+    match (bytes(sent), bytes(received)) {
+        (None, None) => None,
+        (sent, received) => Some(sent.unwrap_or(0).saturating_add(received.unwrap_or(0))),
     }
 }

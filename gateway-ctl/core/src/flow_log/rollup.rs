@@ -100,6 +100,13 @@ impl Rollup {
         values.for_each(|(value, totals)| to.add_totals(value, totals));
     }
 
+    /// Adds the totals of one device to a table by device. Returns whether it has records.
+    pub fn add_device_to(&self, device: Id, to: Option<&mut TopTable>) -> bool {
+        let table = self.tables.iter().find(|table| table.by() == TopKey::Device);
+        let totals = table.map(|table| table.totals_of_id(device)).unwrap_or_default();
+        add_row(TopValue::Id(device), totals, to)
+    }
+
     /// Appends it, encoded.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let start = out.len();
@@ -183,22 +190,43 @@ impl<'a> RollupView<'a> {
 
     /// Adds its totals to a table. Adds nothing and returns `None` if the bytes are no rollup.
     pub fn add_to(&self, to: &mut TopTable) -> Option<()> {
+        let rows = self.rows(to.by())?;
+        rows.into_iter().for_each(|(value, totals)| to.add_totals(value, totals));
+        Some(())
+    }
+
+    /// Adds the totals of one device to a table by device. Returns whether it has records; `None` if the bytes are no rollup.
+    pub fn add_device_to(&self, device: Id, to: Option<&mut TopTable>) -> Option<bool> {
+        let wanted = TopValue::Id(device);
+        let found = self.rows(TopKey::Device)?.into_iter().find(|(value, _)| *value == wanted);
+        Some(add_row(wanted, found.map(|(_, totals)| totals).unwrap_or_default(), to))
+    }
+
+    /// Returns the rows of a property.
+    fn rows(&self, wanted: TopKey) -> Option<Vec<(TopValue<'a>, Totals)>> {
         let mut from = Reader(self.0.get(FIXED..)?);
         for by in TopKey::ALL {
             let length = usize::try_from(u32::from_le_bytes(from.array()?)).ok()?;
             let mut rows = Reader(from.take(length)?);
-            if *by != to.by() {
-                continue;
+            if *by == wanted {
+                let mut all = Vec::new();
+                while !rows.0.is_empty() {
+                    all.push(row(&mut rows)?);
+                }
+                return Some(all);
             }
-            let mut all = Vec::new();
-            while !rows.0.is_empty() {
-                all.push(row(&mut rows)?);
-            }
-            all.into_iter().for_each(|(value, totals)| to.add_totals(value, totals));
-            return Some(());
         }
         None
     }
+}
+
+/// Adds the totals of a value to a table, if there are any.
+fn add_row(value: TopValue<'_>, totals: Totals, to: Option<&mut TopTable>) -> bool {
+    let has_records = totals.records > 0;
+    if let Some(to) = to.filter(|_| has_records) {
+        to.add_totals(value, totals);
+    }
+    has_records
 }
 
 fn row<'a>(from: &mut Reader<'a>) -> Option<(TopValue<'a>, Totals)> {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use gateway_model::{Id, text_enum};
 
-use super::record::{FlowRecord, Traffic};
+use super::record::{Decision, FlowRecord, Traffic};
 use crate::countries::Countries;
 
 text_enum! {
@@ -44,20 +44,25 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Returns the totals of one record.
-    pub(super) fn of(record: &FlowRecord) -> Totals {
+    /// Returns the totals of one record with these fields, the last decision among them.
+    pub(super) fn of(
+        part: u32,
+        sent: Option<Traffic>,
+        received: Option<Traffic>,
+        decision: Option<Decision>,
+    ) -> Totals {
         Totals {
             records: 1,
             // A flow is counted with its first part.
-            flows: u64::from(record.part == 0),
-            uncounted: u64::from(record.sent.is_none() && record.received.is_none()),
-            denied: u64::from(record.decision().is_some_and(|decision| !decision.is_permitted())),
-            sent: record.sent.unwrap_or_default(),
-            received: record.received.unwrap_or_default(),
+            flows: u64::from(part == 0),
+            uncounted: u64::from(sent.is_none() && received.is_none()),
+            denied: u64::from(decision.is_some_and(|decision| !decision.is_permitted())),
+            sent: sent.unwrap_or_default(),
+            received: received.unwrap_or_default(),
         }
     }
 
-    fn add(&mut self, other: Totals) {
+    pub(super) fn add(&mut self, other: Totals) {
         let Totals { records, flows, uncounted, denied, sent, received } = other;
         self.records = self.records.saturating_add(records);
         self.flows = self.flows.saturating_add(flows);
@@ -109,8 +114,7 @@ impl TopTable {
     /// Adds a record. The last path counts.
     pub fn add(&mut self, record: &FlowRecord, countries: &dyn Countries) {
         let path = record.path();
-        let totals = Totals::of(record);
-        let id = |id: Option<Id>| id.map_or(TopValue::Absent, TopValue::Id);
+        let totals = Totals::of(record.part, record.sent, record.received, record.decision());
         let country;
         let value = match self.by {
             TopKey::Device => id(record.client.as_ref().and_then(|client| client.device)),
@@ -141,6 +145,11 @@ impl TopTable {
         }
     }
 
+    /// Returns the totals of one value.
+    pub(super) fn totals_of_id(&self, id: Id) -> Totals {
+        self.ids.get(&id).copied().unwrap_or_default()
+    }
+
     /// Returns the values with their totals, in no order.
     pub(super) fn values(&self) -> impl Iterator<Item = (TopValue<'_>, Totals)> {
         let absent = (self.absent.records > 0).then_some((TopValue::Absent, self.absent));
@@ -165,6 +174,10 @@ impl TopTable {
     }
 }
 
-fn text(text: Option<&str>) -> TopValue<'_> {
+pub(super) fn id<'a>(id: Option<Id>) -> TopValue<'a> {
+    id.map_or(TopValue::Absent, TopValue::Id)
+}
+
+pub(super) fn text(text: Option<&str>) -> TopValue<'_> {
     text.map_or(TopValue::Absent, TopValue::Text)
 }

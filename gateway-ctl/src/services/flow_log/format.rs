@@ -56,10 +56,15 @@ impl Format for FlowFormat {
     }
 
     fn unpack(packed: &[u8]) -> Option<Vec<u8>> {
-        let mut columns = Vec::new();
-        DeflateDecoder::new(packed).take(MAX_COLUMNS).read_to_end(&mut columns).ok()?;
-        from_columns(&columns)
+        from_columns(&columns(packed)?)
     }
+}
+
+/// Returns the columns of a packed block. `None` if the bytes are none.
+pub(super) fn columns(packed: &[u8]) -> Option<Vec<u8>> {
+    let mut columns = Vec::new();
+    DeflateDecoder::new(packed).take(MAX_COLUMNS).read_to_end(&mut columns).ok()?;
+    Some(columns)
 }
 
 impl View for StoredFlow<'_> {

@@ -3,11 +3,13 @@
 use std::fs;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use gateway_core::countries::{Countries, CountryCode};
 use gateway_core::flow_log::{
-    Client, Decision, FlowFilter, FlowId, FlowPath, FlowRecord, TopKey, Totals, Traffic,
+    Client, ClientCondition, CountryCondition, Decision, DomainCondition, FlowFilter, FlowId, FlowPath,
+    FlowRecord, TopKey, TopTable, Totals, Traffic,
 };
 use gateway_model::Id;
 use gateway_model::id::MacAddr;
@@ -15,6 +17,7 @@ use gateway_model::settings::groups::WipeLevel;
 use jiff::Timestamp;
 use proptest::prelude::*;
 
+use super::rollups::{Wanted, WantedTotals};
 use super::*;
 
 const ALWAYS: Duration = Duration::MAX;
@@ -90,10 +93,56 @@ fn assert_same(log: &FlowLog, since: Option<i64>, until: Option<i64>, expected: 
             assert_eq!((count, quick.others), (expected as u64, 0), "by {by}");
             // Without a database the countries that were looked up before stay.
             if *by != TopKey::Country || countries.is_some() {
-                assert_eq!(quick, log.top_of(&filter, *by, usize::MAX, countries, false), "by {by}");
+                assert_eq!(quick, by_records(log, &filter, *by, countries), "by {by}");
             }
         }
     }
+}
+
+/// Returns the totals over the records, one by one. A record counts in the time of its end.
+fn by_records(
+    log: &FlowLog,
+    filter: &FlowFilter,
+    by: TopKey,
+    countries: Option<&dyn Countries>,
+) -> FlowTotals {
+    let (mut table, known) = (TopTable::new(by), countries.unwrap_or(&()));
+    let of_any_time = FlowFilter { since: None, until: None, ..filter.clone() };
+    let rows = log.read(&of_any_time, None, None, usize::MAX).rows;
+    let records = rows.iter().map(|row| &row.record).filter(|record| {
+        let time = record.written_at;
+        filter.since.is_none_or(|since| time >= since) && filter.until.is_none_or(|until| time < until)
+    });
+    records.for_each(|record| table.add(record, known));
+    let (rows, others) = table.rows(usize::MAX);
+    FlowTotals { rows, others, ended_at: None }
+}
+
+/// Conditions on what [`record`] makes: a device, and others.
+fn conditions() -> impl Strategy<Value = FlowFilter> {
+    let of_device = |device: u128| FlowFilter {
+        client: Some(ClientCondition::Device(Id::from_u128(device))),
+        ..FlowFilter::default()
+    };
+    let country =
+        CountryCondition { code: "DE".parse().expect("a code"), countries: Arc::new(SomeCountries) };
+    let more = proptest::sample::select(vec![
+        FlowFilter::default(),
+        FlowFilter { egress: Some("wg-1".to_owned()), ..FlowFilter::default() },
+        FlowFilter { policy: Some(Id::from_u128(2)), ..FlowFilter::default() },
+        FlowFilter { decision: Some(Decision::Dropped), ..FlowFilter::default() },
+        FlowFilter { domain: Some(DomainCondition::Within("example".to_owned())), ..FlowFilter::default() },
+        FlowFilter { domain: Some(DomainCondition::Contains("host-3".to_owned())), ..FlowFilter::default() },
+        FlowFilter { country: Some(country), ..FlowFilter::default() },
+        FlowFilter { min_bytes: Some(30_000), ..FlowFilter::default() },
+        FlowFilter { destination: Some([192, 0, 2, 9].into()), ..FlowFilter::default() },
+    ]);
+    // The device 9 has no records.
+    let device = proptest::option::of(prop_oneof![1..4u128, Just(9)]);
+    (more, device).prop_map(move |(more, device)| FlowFilter {
+        client: device.and_then(|device| of_device(device).client),
+        ..more
+    })
 }
 
 #[derive(Clone, Debug)]
@@ -125,6 +174,7 @@ proptest! {
     fn totals_by_rollups_are_those_by_records(
         steps in proptest::collection::vec(step(), 1..12),
         times in proptest::collection::vec(any::<(Option<u16>, Option<u16>)>(), 3),
+        conditions in proptest::collection::vec(conditions(), 3),
     ) {
         let folder = tempfile::tempdir().expect("a folder");
         let mut log = open(folder.path());
@@ -159,11 +209,16 @@ proptest! {
                 }
             }
         }
-        for (since, until) in times.into_iter().chain([(None, None)]) {
+        for ((since, until), filter) in times.into_iter().chain([(None, None)]).zip(conditions.iter().cycle()) {
             let scaled = |part: u16| now * i64::from(part) / i64::from(u16::MAX);
             let (since, until) = (since.map(scaled), until.map(scaled));
             let is_in = |time: &&i64| since.is_none_or(|since| **time >= since) && until.is_none_or(|until| **time < until);
             assert_same(&log, since, until, there.iter().filter(is_in).count());
+            let filter = FlowFilter { since: since.map(at), until: until.map(at), ..filter.clone() };
+            for by in TopKey::ALL {
+                let known = Some(&SomeCountries as &dyn Countries);
+                prop_assert_eq!(log.top(&filter, *by, usize::MAX, known), by_records(&log, &filter, *by, known), "by {} of {:?}", by, filter);
+            }
         }
     }
 }
@@ -200,6 +255,39 @@ fn totals_of_whole_hours_read_no_record() {
     let totals = log.top(&FlowFilter::default(), TopKey::Egress, 10, None);
     let records: u64 = totals.rows.iter().map(|row| row.totals.records).sum();
     assert_eq!(records, 4 * 50, "the hour that goes on is read from its records");
+}
+
+#[test]
+fn totals_of_a_device_read_only_hours_in_which_it_has_records() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = open(folder.path());
+    // The device 1 has the records of odd hours, the device 2 those of the others.
+    for hour in 0..6 {
+        let seed = if hour % 2 == 1 { 1 } else { 2 };
+        let records: Vec<FlowRecord> = (0..50).map(|second| record(3600 * hour + second, seed)).collect();
+        log.keep(&records, at(3600 * hour));
+        log.flush(at(3600 * hour));
+        log.add_up(ALWAYS, None, at(3600 * hour));
+    }
+    let of_device = |device: u128| FlowFilter {
+        client: Some(ClientCondition::Device(Id::from_u128(device))),
+        ..FlowFilter::default()
+    };
+    for (device, hours) in [(1, 3), (2, 3), (9, 0)] {
+        for by in TopKey::ALL {
+            let totals = log.top(&of_device(device), *by, 10, None);
+            assert_eq!(totals, by_records(&log, &of_device(device), *by, None), "{device} by {by}");
+            assert_eq!(totals.rows.iter().map(|row| row.totals.records).sum::<u64>(), 50 * hours);
+        }
+    }
+    let answered = |totals| {
+        let mut table = TopTable::new(TopKey::Domain);
+        let wanted = Wanted { totals, since: None, until: None, first: 1, needs_countries: false };
+        let written = log.0.rollups.lock().add_to(&mut table, wanted);
+        written.add_to(&mut table).iter().map(|ids| ids.end - ids.start).sum::<u64>()
+    };
+    let device = Id::from_u128(1);
+    assert_eq!((answered(WantedTotals::NoneOf(device)), answered(WantedTotals::Unknown)), (150, 0));
 }
 
 #[test]

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use gateway_core::countries::Countries;
 use gateway_core::flow_log::{Rollup, RollupSpan, RollupView, TopTable, rollup_views};
 use gateway_journal::{Format, Journal, NoSummary, Pages, Query, Settings, View};
+use gateway_model::Id;
 use jiff::Timestamp;
 
 use super::format::FlowFormat;
@@ -60,12 +61,40 @@ impl View for StoredRollup<'_> {
 /// Records that a request is about.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
+    pub totals: WantedTotals,
     pub since: Option<Timestamp>,
     pub until: Option<Timestamp>,
     /// Id of the oldest record that the log has.
     pub first: u64,
     /// Rollups without countries do not answer the request.
     pub needs_countries: bool,
+}
+
+/// Totals of a rollup that answer a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WantedTotals {
+    /// Those of all values: there is no condition but the time.
+    All,
+    /// Those of one device, by device: there is no other condition.
+    OfDevice(Id),
+    /// None. A rollup without records of the device shows that its records need not be read.
+    NoneOf(Id),
+    /// Rollups do not answer it.
+    Unknown,
+}
+
+impl WantedTotals {
+    /// Adds the totals of a rollup to a table. Returns whether they answer for its records; `None` if it cannot be read.
+    fn take(self, rollup: &RollupView<'_>, table: &mut TopTable) -> Option<bool> {
+        match self {
+            WantedTotals::All => rollup.add_to(table).map(|()| true),
+            WantedTotals::OfDevice(device) => rollup.add_device_to(device, Some(table)).map(|_| true),
+            WantedTotals::NoneOf(device) => {
+                rollup.add_device_to(device, None).map(|has_records| !has_records)
+            }
+            WantedTotals::Unknown => Some(false),
+        }
+    }
 }
 
 impl Wanted {
@@ -155,8 +184,20 @@ impl Rollups {
     /// [`Written::add_to`], without a lock.
     pub(super) fn add_to(&self, table: &mut TopTable, wanted: Wanted) -> Written {
         let mut ids = Vec::new();
-        if wanted.has_all(self.open.span()) {
-            self.open.add_to(table);
+        let is_answered = wanted.has_all(self.open.span())
+            && match wanted.totals {
+                WantedTotals::All => {
+                    self.open.add_to(table);
+                    true
+                }
+                WantedTotals::OfDevice(device) => {
+                    self.open.add_device_to(device, Some(table));
+                    true
+                }
+                WantedTotals::NoneOf(device) => !self.open.add_device_to(device, None),
+                WantedTotals::Unknown => false,
+            };
+        if is_answered {
             ids.push(self.open.span().ids.clone());
         }
         Written { pages: self.journal.view(), wanted, ids }
@@ -177,13 +218,16 @@ impl Written {
     /// order.
     pub(super) fn add_to(self, table: &mut TopTable) -> Vec<Range<u64>> {
         let Written { pages, wanted, mut ids } = self;
+        if wanted.totals == WantedTotals::Unknown {
+            return ids;
+        }
         // Rollups have the time of their newest record.
         let query = Query { since: wanted.since, until: wanted.until, ..everything() };
         pages.read::<()>(query, |rollup, _| {
             let span = rollup.0.span().filter(|span| wanted.has_all(span))?;
             // The newest come first.
-            if ids.last().is_none_or(|later| span.ids.end <= later.start) {
-                rollup.0.add_to(table)?;
+            let is_next = ids.last().is_none_or(|later: &Range<u64>| span.ids.end <= later.start);
+            if is_next && wanted.totals.take(&rollup.0, table)? {
                 ids.push(span.ids);
             }
             None

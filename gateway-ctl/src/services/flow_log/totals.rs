@@ -1,18 +1,19 @@
-//! Totals of flows over any time: from rollups where they have all of a time, else from the records.
+//! Totals of flows over any time: from rollups where they have the totals of a time, else from the blocks of records that may
+//! match, by columns.
 
 use std::time::Duration;
 
 use gateway_core::countries::Countries;
-use gateway_core::flow_log::{FlowFilter, TopKey, TopRow, TopTable};
-use gateway_journal::{Page, Query, SearchEnd};
+use gateway_core::flow_log::{FlowFilter, RecordSelection, TopKey, TopRow, TopTable, add_columns, views};
+use gateway_journal::{Scan, Scanned, ScannedBlock, SearchEnd};
 use jiff::Timestamp;
 
-use super::FlowLog;
 use super::pages::REFRESH;
-use super::rollups::Wanted;
+use super::rollups::{Wanted, WantedTotals};
+use super::{FlowLog, format};
 
-/// Bytes of files whose records are added up for a request at most.
-const TOTALLED_BYTES: u64 = 128 << 20;
+/// Bytes of files whose records are added up for a request at most: those of the largest log by default.
+const TOTALLED_BYTES: u64 = 1 << 30;
 
 /// Totals by one property.
 #[derive(Debug, PartialEq, Eq)]
@@ -54,17 +55,29 @@ impl FlowLog {
         limit: usize,
         countries: Option<&dyn Countries>,
     ) -> FlowTotals {
-        self.top_of(filter, by, limit, countries, filter.is_of_time_only())
+        self.top_of(filter, by, limit, countries, Self::wanted_totals(filter, by))
     }
 
-    /// Like [`FlowLog::top`], with rollups or without them.
+    /// Returns the totals of rollups that answer a request.
+    fn wanted_totals(filter: &FlowFilter, by: TopKey) -> WantedTotals {
+        match filter.device() {
+            Some(device) if by == TopKey::Device && filter.is_of_client_only() => {
+                WantedTotals::OfDevice(device)
+            }
+            Some(device) => WantedTotals::NoneOf(device),
+            None if filter.is_of_time_only() => WantedTotals::All,
+            None => WantedTotals::Unknown,
+        }
+    }
+
+    /// Like [`FlowLog::top`], with these totals of rollups.
     pub(super) fn top_of(
         &self,
         filter: &FlowFilter,
         by: TopKey,
         limit: usize,
         countries: Option<&dyn Countries>,
-        has_rollups: bool,
+        totals: WantedTotals,
     ) -> FlowTotals {
         self.observe(REFRESH);
         let (since, until) = (filter.since, filter.until);
@@ -83,21 +96,34 @@ impl FlowLog {
             let records = self.0.journal.lock().view();
             let first = records.oldest().map_or(u64::MAX, |(id, _)| id);
             let needs_countries = by == TopKey::Country && countries.is_some();
-            let wanted = Wanted { since, until, first, needs_countries };
-            let written = has_rollups.then(|| rollups.add_to(&mut table, wanted));
-            (records, written)
+            let wanted = Wanted { totals, since, until, first, needs_countries };
+            (records, rollups.add_to(&mut table, wanted))
         };
-        let added = written.map_or_else(Vec::new, |written| written.add_to(&mut table));
-        let query =
-            Query { filter: &filter, since, until, before: None, limit: usize::MAX, budget: TOTALLED_BYTES };
-        let page: Page<()> = records.read_except(query, &added, |flow, _| {
-            if let Some(record) = flow.0.record() {
-                table.add(&record, known);
-            }
-            None
-        });
-        tracing::debug!(bytes = page.read, rollups = added.len(), "added up flows");
+        let added = written.add_to(&mut table);
+        let scan = Scan { filter: &filter, since, until, except: &added, budget: TOTALLED_BYTES };
+        let Scanned { read, ended_at } =
+            records.scan(&scan, |block| add_block(block, &filter, known, &mut table));
+        tracing::debug!(bytes = read, rollups = added.len(), "added up flows");
         let (rows, others) = table.rows(limit);
-        FlowTotals { rows, others, ended_at: page.ended_at }
+        FlowTotals { rows, others, ended_at }
+    }
+}
+
+/// Adds the records of a block that match to a table. Of a block that cannot be read, there are none.
+fn add_block(block: &ScannedBlock<'_>, filter: &FlowFilter, countries: &dyn Countries, table: &mut TopTable) {
+    if block.is_packed {
+        let is_wanted = |index: u64, time: i64| block.is_wanted(index, time);
+        let selection = RecordSelection { filter, is_wanted: &is_wanted, countries };
+        if let Some(columns) = format::columns(block.bytes) {
+            add_columns(&columns, selection, table);
+        }
+        return;
+    }
+    for (index, view) in (0..).zip(views(block.bytes)) {
+        if block.is_wanted(index, view.time())
+            && let Some(record) = view.record().filter(|record| filter.is_match(record))
+        {
+            table.add(&record, countries);
+        }
     }
 }

@@ -56,6 +56,8 @@ pub(crate) fn run(names: &[&str]) -> Result<Vec<Row>> {
         few.bytes as f64 / FEW as f64
     );
     println!("top ten domains of a week: {:.1} ms", times(&many, top_domains)?);
+    let of_device = times(&many, top_domains_of_device)?;
+    println!("of one device: {of_device:.1} ms, through one egress {:.1} ms", times(&many, top_of_egress)?);
     let row = |bench, measure: fn(&Filled) -> Result<()>, below, name: &str| -> Result<Row> {
         let (ours, peer) = (times(&many, measure)?, times(&few, measure)?);
         println!("{name}, ms: {ours:.1}, with {FEW} records {peer:.1}");
@@ -140,6 +142,20 @@ fn top(filled: &Filled) -> Result<()> {
 fn top_domains(filled: &Filled) -> Result<()> {
     let filter = FlowFilter { since: Some(filled.end - WEEK), ..FlowFilter::default() };
     top_by(filled, &filter, TopKey::Domain)
+}
+
+/// Reads every block: each has records of the device.
+fn top_domains_of_device(filled: &Filled) -> Result<()> {
+    let client = Some(ClientCondition::Device(device(DEVICES / 2)));
+    let filter = FlowFilter { client, since: Some(filled.end - WEEK), ..FlowFilter::default() };
+    top_by(filled, &filter, TopKey::Domain)
+}
+
+/// The same of an egress.
+fn top_of_egress(filled: &Filled) -> Result<()> {
+    let egress = Some("wg-b".to_owned());
+    let filter = FlowFilter { egress, since: Some(filled.end - WEEK), ..FlowFilter::default() };
+    top_by(filled, &filter, TopKey::Device)
 }
 
 fn top_by(filled: &Filled, filter: &FlowFilter, by: TopKey) -> Result<()> {

@@ -46,15 +46,16 @@ export function TopSection({ by, device, title, actions }: Props) {
       actions={actions}
       query={query}
       lines={6}
+      isEmpty={({ totals }) => totals.length === 0}
       empty={<p className="quiet">{usage.none}</p>}
     >
-      {(rows) => (
+      {({ totals, complete }) => (
         <Table
           label={title}
-          rows={rows}
+          rows={totals}
           id={(row) => row.id ?? row.name ?? ''}
           dense
-          caption={query.data?.warnings.length ? words.partial : undefined}
+          caption={complete ? undefined : words.partial}
           columns={[
             {
               head: usage.groups[by],
