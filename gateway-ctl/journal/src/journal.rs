@@ -120,16 +120,31 @@ impl<F: Format> Journal<F> {
         self.error = Some(message);
     }
 
-    /// Takes other settings. What is beyond new bounds is removed.
+    /// Takes other settings. What is beyond new bounds is removed. A journal that loses its directory forgets the records.
     pub fn set(&mut self, settings: Settings, now: Timestamp) {
         self.flush(now);
         let is_moved = settings.directory != self.settings.directory;
+        if is_moved && settings.directory.is_none() {
+            self.recent.clear();
+        }
         self.settings = settings;
         if is_moved {
             self.open(now);
         } else {
             self.retire(now);
         }
+    }
+
+    /// Takes the records out of a journal that has no directory, the oldest first. It is empty afterwards.
+    pub fn take_unstored(&mut self) -> Vec<u8> {
+        if self.settings.directory.is_some() {
+            return Vec::new();
+        }
+        let chunks = self.recent.chunks();
+        let bytes = chunks.iter().rev().flat_map(|chunk| chunk.bytes.iter().copied()).collect();
+        (self.pending, self.carried, self.next) = (None, Vec::new(), 1);
+        self.recent.clear();
+        bytes
     }
 
     /// Adds records, one after the other in these bytes. `note` gets each of them, with the block that it enters.

@@ -2,14 +2,16 @@
 
 use std::io;
 
+use gateway_core::dns::NameRef;
 use gateway_core::history::MinuteRing;
-use gateway_journal::{PageStart, Query, Settings};
+use gateway_journal::{Block, PageStart, Query, Settings};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::answered::AnswerObserver;
+use super::bloom::BloomSummary;
 use super::format::QueryFormat;
-use super::record::views;
+use super::record::{RecordView, views};
 use super::stats::{ClientStats, QueryCounts, RuleCounters, Totals};
 use super::worker_buffer::Batch;
 use super::{Filter, Page};
@@ -21,6 +23,8 @@ pub(super) struct Journal {
     records: gateway_journal::Journal<QueryFormat>,
     counts: QueryCounts,
     today: Totals,
+    /// The totals of today include those of the files.
+    has_read_today: bool,
     /// Queries by minute since the start.
     history: MinuteRing<Totals>,
     tomorrow: Timestamp,
@@ -31,10 +35,12 @@ pub(super) struct Journal {
 
 impl Journal {
     pub(super) fn new(settings: Settings, now: Timestamp) -> Journal {
+        let has_read_today = settings.directory.is_some();
         let mut journal = Journal {
             records: gateway_journal::Journal::new(settings, now),
             counts: QueryCounts::default(),
             today: Totals::default(),
+            has_read_today,
             history: MinuteRing::default(),
             tomorrow: day(now).1,
             lost: 0,
@@ -90,15 +96,25 @@ impl Journal {
             {
                 observer.report(view.client(), name, view.message().unwrap_or_default());
             }
-            let [blocked, cached] = &mut block.figures;
-            *blocked += u32::from(view.status() == Some(Status::Blocked));
-            *cached += u32::from(view.status() == Some(Status::Cached));
-            block.summary.add(view, name, block.first);
+            note(view, name, block);
         });
     }
 
+    /// Takes other settings. Records that no file could take before are written now.
     pub(super) fn set(&mut self, settings: Settings, now: Timestamp) {
+        let gains_files = settings.directory.is_some();
+        let unstored = if gains_files { self.records.take_unstored() } else { Vec::new() };
         self.records.set(settings, now);
+        if gains_files && !std::mem::replace(&mut self.has_read_today, true) {
+            let stored = self.written_today(now);
+            self.today.queries += stored.queries;
+            self.today.blocked += stored.blocked;
+            self.today.cached += stored.cached;
+        }
+        self.records.add(unstored, now, |view, block| {
+            let name = view.name();
+            note(view, name.as_ref().and_then(NameBuf::as_ref), block);
+        });
     }
 
     /// Passes the addresses of further records on.
@@ -162,6 +178,14 @@ impl Journal {
     pub(super) fn lost(&self) -> u64 {
         self.lost
     }
+}
+
+/// Notes a record in its block.
+fn note(view: &RecordView<'_>, name: Option<NameRef<'_>>, block: &mut Block<BloomSummary>) {
+    let [blocked, cached] = &mut block.figures;
+    *blocked += u32::from(view.status() == Some(Status::Blocked));
+    *cached += u32::from(view.status() == Some(Status::Cached));
+    block.summary.add(view, name, block.first);
 }
 
 /// Records as they were at one instant.
