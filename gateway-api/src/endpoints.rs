@@ -17,6 +17,7 @@ mod devices;
 mod dhcp;
 mod diagnostics;
 mod dns;
+mod encrypted_storage;
 mod export;
 mod federation;
 mod flows;

@@ -18,6 +18,7 @@ pub mod dhcp_client;
 pub mod dhcp_socket;
 pub mod driver_state;
 pub mod egress_tap;
+pub mod encrypted_volume;
 #[cfg(test)]
 pub(crate) mod fake_backend;
 pub(crate) mod host_name;

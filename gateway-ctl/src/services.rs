@@ -16,6 +16,7 @@ pub mod deliveries;
 pub mod dhcp;
 pub mod dhcp_clients;
 pub mod dns;
+pub mod encrypted_storage;
 pub(crate) mod endings;
 pub mod events;
 pub mod extfilter;

@@ -25,6 +25,7 @@ mod dns_identity;
 mod dns_policy;
 mod drift;
 mod egress_changes;
+mod encrypted_storage;
 mod exceptions;
 mod exit_address;
 mod extfilter;

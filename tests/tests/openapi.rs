@@ -37,6 +37,9 @@ const NO_PEER: &str = "needs a node: e2e mesh";
 /// The server of this suite has no language model.
 const NO_MODEL: &str = "needs a language model: contract assistant";
 
+/// No encrypted storage is set up in this suite, whatever the host has.
+const NO_STORAGE: &str = "needs device-mapper: vm encrypted_storage";
+
 /// Endpoints whose success is impossible here, with the reason. They are tested regardless.
 const REFUSED: &[(&str, &str)] = &[
     ("GET /ai/models/running", NO_MODEL),
@@ -59,6 +62,13 @@ const REFUSED: &[(&str, &str)] = &[
     ("POST /auth/setup", "there are accounts already: authz accounts"),
     ("GET /diagnostics/bundle/{id}", "the id of a bundle is not among the examples: contract support_bundle"),
     ("GET /diagnostics/bundle/{id}/archive", "as above"),
+    ("POST /storage/encrypted/setup", NO_STORAGE),
+    ("POST /storage/encrypted/teardown", NO_STORAGE),
+    ("POST /storage/encrypted/unlock", NO_STORAGE),
+    ("POST /storage/encrypted/lock", NO_STORAGE),
+    ("PUT /storage/encrypted/passphrase", NO_STORAGE),
+    ("PUT /storage/encrypted/stored-key", NO_STORAGE),
+    ("DELETE /storage/encrypted/stored-key", NO_STORAGE),
     ("POST /mesh/create-key", "the coordinator is off: contract mesh"),
     ("GET /mesh/peers/{id}", NO_PEER),
     ("DELETE /mesh/peers/{id}", NO_PEER),

@@ -15,6 +15,7 @@
 mod checks;
 mod daemon;
 mod dataplane;
+mod encrypted_storage;
 mod fast_path;
 mod guest;
 mod machine;

@@ -42,7 +42,13 @@ pub(super) fn rows(t: &mut Table) {
     endpoint
         .summary("Start a packet capture")
         .doc("Answers when the capture receives packets. Packets from and to the API of the gateway are left out. XDP leaves the interfaces meanwhile, because it forwards packets that a capture does not see: `without_xdp` lists them. A filter needs libpcap.")
-        .answers(&[Code::LimitReached, Code::NotSupported, Code::DependencyFailed, Code::StorageFull])
+        .answers(&[
+            Code::LimitReached,
+            Code::InvalidState,
+            Code::NotSupported,
+            Code::DependencyFailed,
+            Code::StorageFull,
+        ])
         .status(201);
     endpoint.requires_input();
     t.view("/diagnostics/capture/{id}", "get_capture", get)
@@ -128,6 +134,11 @@ fn refused(error: StartError) -> ApiError {
             format!("{MAX_RUNNING} captures run already: stop one of them."),
         )
         .detail("limit", MAX_RUNNING),
+        StartError::Waiting => ApiError::new(
+            Code::InvalidState,
+            "Captures live in the encrypted storage, which is not open: open it first.",
+        )
+        .detail("waits_for", "encrypted_storage"),
         StartError::Invalid(problems) => ApiError::validation(&problems),
         StartError::Failed(CaptureFailure::Filter(message)) => {
             let mut problems = Problems::new();

@@ -73,15 +73,13 @@ const ASSIGNED: &[(Access, &[(Method, &str)])] = &[
             (Post, "/mesh/peers/{id}/routes"),
         ],
     ),
-    // Secrets, the vault, actions that stop the service, and the destination of texts for the assistant.
+    // Secrets, actions that stop the service, and the destination of texts for the assistant.
     (
         Access::Administer,
         &[
             (Get, "/secrets"),
             (Post, "/secrets/set-passphrase"),
             (Post, "/secrets/clear-passphrase"),
-            (Post, "/storage/encrypted/setup"),
-            (Post, "/storage/encrypted/teardown"),
             (Put, "/pq-crypto"),
             (Put, "/system/deadman"),
             (Post, "/system/wipe"),

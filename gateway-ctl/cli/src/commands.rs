@@ -7,6 +7,7 @@ mod objects;
 mod operations;
 mod policy;
 mod state;
+mod storage;
 pub(crate) mod unavailable;
 
 pub use crate::grammar::{
@@ -23,6 +24,7 @@ pub fn table() -> Vec<Kind> {
     network::kinds(&mut kinds);
     kinds.push(flows::kind());
     operations::kinds(&mut kinds);
+    kinds.push(storage::kind());
     kinds
 }
 

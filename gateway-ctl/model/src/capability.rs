@@ -53,7 +53,6 @@ capabilities! {
     Mesh: Missing, "does not join a mesh", "membership in a mesh";
     ProfileMtu: Missing, "takes the size of packets from the tunnel", "the size of packets of a profile";
     Segments: Partial, "takes the interfaces as the host has configured them", "interfaces of segments";
-    Vault: Missing, "has no vault", "the vault";
 }
 
 impl Capability {

@@ -9,9 +9,9 @@ use super::{attachments, waking};
 use crate::panics;
 use crate::service::{Context, Service};
 use crate::services::{
-    auto_rollback, bridges, captures, conntrack, countries, dhcp, dhcp_clients, endings, events,
-    failover_reset, fast_path, flow_check, flow_log, flow_rate, foreign_routers, gateway_verdict, guard_tap,
-    history, hosts, ipv6_lan, kernel_tables, link_frames, moved_flows, neighbour_room, open_files,
+    auto_rollback, bridges, captures, conntrack, countries, dhcp, dhcp_clients, encrypted_storage, endings,
+    events, failover_reset, fast_path, flow_check, flow_log, flow_rate, foreign_routers, gateway_verdict,
+    guard_tap, history, hosts, ipv6_lan, kernel_tables, link_frames, moved_flows, neighbour_room, open_files,
     plan_history, prefix_delegation, proxies, quic_names, storage, time_server, tunnels, uplinks,
     world_alerts,
 };
@@ -20,7 +20,7 @@ use crate::supervise::joined;
 /// Returns the services. `looping` is the task of the reconcile loop.
 pub(super) fn list(context: &Context, looping: JoinHandle<()>) -> Vec<Service> {
     let openvpn = context.engines.openvpn.clone();
-    let mut services = vec![open_files::report()];
+    let mut services = vec![open_files::report(), encrypted_storage::service(context)];
     services.extend(kernel_tables::reports(&context.dataplane));
     services.extend([
         Service::idle("openvpn").releases(move || async move { openvpn.stop().await }),

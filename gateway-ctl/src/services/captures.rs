@@ -19,12 +19,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use gateway_journal::erase::erase_files_of;
 use gateway_model::Id;
 use gateway_model::settings::groups::WipeLevel;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::handles::{Handle, in_memory};
 use crate::service::{Context, Service};
+use crate::services::encrypted_storage::{EncryptedStorage, OpenFolder, StorageContent, plain_folder};
 use crate::supervise::blocking;
 pub use captured_interfaces::CapturedInterfaces;
 pub use context::{CaptureContext, MAX_RUNNING, StartError};
@@ -40,24 +42,35 @@ pub const MAX_KEPT: usize = 20;
 /// Time for which a capture is kept.
 const RETENTION: SignedDuration = SignedDuration::from_hours(7 * 24);
 const RETENTION_CHECK: Duration = Duration::from_secs(600);
+const STOP_POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// Folder of the captures, in that of all records.
+const FOLDER: &str = "captures";
 
 /// Captures that run and that are kept, the oldest first.
 #[derive(Clone)]
 pub struct Captures(Arc<Inner>);
 
 struct Inner {
-    folder: PathBuf,
+    /// Folder of unencrypted captures.
+    plain: PathBuf,
+    /// Folder of the captures; `None` while they wait for the encrypted storage, and until the service runs.
+    folder: Mutex<Option<Arc<OpenFolder>>>,
     /// Number of captures that are being started, and the captures.
     state: Mutex<(usize, Vec<Arc<Recording>>)>,
 }
 
 impl Handle for Captures {
     fn open(state_dir: &Path, now: Timestamp) -> Captures {
-        let folder = state_dir.join("captures");
-        let kept = CaptureFiles::read_all(&folder, now).into_iter();
-        let kept = kept.map(|(session, files)| Arc::new(Recording::ended(session, files))).collect();
-        Captures(Arc::new(Inner { folder, state: Mutex::new((0, kept)) }))
+        let plain = state_dir.join(FOLDER);
+        let is_plain = plain_folder(state_dir, StorageContent::Captures).is_some();
+        let kept = if is_plain { read_all(&plain, now) } else { Vec::new() };
+        Captures(Arc::new(Inner { plain, folder: Mutex::default(), state: Mutex::new((0, kept)) }))
     }
+}
+
+fn read_all(folder: &Path, now: Timestamp) -> Vec<Arc<Recording>> {
+    let kept = CaptureFiles::read_all(folder, now).into_iter();
+    kept.map(|(session, files)| Arc::new(Recording::ended(session, files))).collect()
 }
 
 impl Captures {
@@ -78,7 +91,8 @@ impl Captures {
         created_by: &str,
     ) -> Result<CaptureSession, StartError> {
         let _start = self.reserve()?;
-        let recording = recording::start(context, &self.0.folder, request, created_by).await?;
+        let folder = self.0.folder.lock().clone().ok_or(StartError::Waiting)?;
+        let recording = recording::start(context, &folder.base().join(FOLDER), request, created_by).await?;
         let session = recording.session();
         self.lock().1.push(recording);
         self.remove_surplus().await;
@@ -104,12 +118,50 @@ impl Captures {
         for recording in &all {
             recording.kill().await;
         }
-        let folder = self.0.folder.clone();
+        let mut folders = vec![self.0.plain.clone()];
+        folders.extend(self.0.folder.lock().as_ref().map(|folder| folder.base().join(FOLDER)));
         blocking(move || {
             let erased = all.iter().map(|recording| recording.erase()).fold(Ok(()), io::Result::and);
-            erased.and(gateway_journal::erase::erase_files_of(&folder))
+            folders.iter().map(|folder| erase_files_of(folder)).fold(erased, io::Result::and)
         })
         .await
+    }
+
+    /// Moves to where the captures lie now. Those that run are stopped.
+    async fn follow(&self, storage: &EncryptedStorage, now: Timestamp) {
+        let base = |folder: &Option<Arc<OpenFolder>>| folder.as_ref().map(|open| open.base().to_owned());
+        let next = storage.open_folder(StorageContent::Captures).map(Arc::new);
+        let earlier = {
+            let mut folder = self.0.folder.lock();
+            if base(&folder) == base(&next) {
+                return;
+            }
+            folder.take()
+        };
+        self.stop_all().await;
+        drop(earlier);
+        if let Some(folder) = base(&next) {
+            let kept = blocking(move || read_all(&folder.join(FOLDER), now)).await;
+            self.lock().1 = kept;
+        }
+        *self.0.folder.lock() = next;
+    }
+
+    /// Stops all captures and those that are being started, and lets their files go.
+    async fn stop_all(&self) {
+        loop {
+            let (starting, all) = {
+                let mut state = self.lock();
+                (state.0, std::mem::take(&mut state.1))
+            };
+            for recording in &all {
+                recording.stop().await;
+            }
+            if starting == 0 && all.is_empty() {
+                return;
+            }
+            tokio::time::sleep(STOP_POLL_INTERVAL).await;
+        }
     }
 
     async fn remove_surplus(&self) {
@@ -183,6 +235,8 @@ impl RunningCaptures {
 /// Returns the service that ends captures with the daemon and removes those that are too old.
 pub fn service(context: &Context) -> Service {
     let captures = context.handles.get::<Captures>();
+    let storage = context.handles.get::<EncryptedStorage>();
+    *captures.0.folder.lock() = storage.open_folder(StorageContent::Captures).map(Arc::new);
     let for_captures = CaptureContext {
         worlds: context.worlds.clone(),
         dataplane: context.dataplane.clone(),
@@ -211,9 +265,14 @@ pub fn service(context: &Context) -> Service {
 /// Runs until it is aborted.
 async fn run(context: Context) {
     let captures = context.handles.get::<Captures>();
+    let storage = context.handles.get::<EncryptedStorage>();
+    let mut changes = storage.watch();
     let mut ticks = tokio::time::interval(RETENTION_CHECK);
     loop {
-        ticks.tick().await;
-        captures.remove_expired(context.store.clock().now()).await;
+        tokio::select! {
+            _ = ticks.tick() => captures.remove_expired(context.store.clock().now()).await,
+            // The handle keeps the sender.
+            _ = changes.changed() => captures.follow(&storage, context.store.clock().now()).await,
+        }
     }
 }

@@ -21,7 +21,7 @@ mod upstream_selection;
 
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -49,6 +49,7 @@ use tokio_rustls::server::TlsStream;
 use crate::os::bpf::DnsSources;
 use crate::reconcile::KernelDataplane;
 use crate::services::active_alerts::ActiveAlerts;
+use crate::services::encrypted_storage::{EncryptedStorage, OpenFolder, StorageContent};
 use crate::services::hosts::DnsClients;
 use crate::store::Store;
 use crate::tls::Server;
@@ -67,7 +68,7 @@ use secondary_zones::SecondaryZones;
 /// Settings of the resolver at start.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Directory of the query log and of the disk cache of lists.
+    /// Directory of the disk caches of lists and zones.
     pub directory: PathBuf,
     /// Alerts for failing upstreams and lists.
     pub active_alerts: ActiveAlerts,
@@ -78,6 +79,9 @@ pub struct DnsService {
     pub resolver: Resolver,
     upstreams: Arc<Upstreams>,
     config: Config,
+    storage: EncryptedStorage,
+    /// Folder of the query log; `None` while it waits for the encrypted storage.
+    log_folder: Mutex<Option<OpenFolder>>,
     list_store: ListStore,
     subscriptions: Subscriptions,
     copies: SecondaryZones,
@@ -165,6 +169,20 @@ impl DnsService {
         log.and(self.subscriptions.erase_copies()).and(self.secondaries.erase_copies())
     }
 
+    /// Moves the query log to where its records lie now. Without a folder, it waits in memory.
+    fn move_log(&self) {
+        // No concurrent update sets the earlier folder again.
+        let _renewed = self.renewed.lock();
+        let folder = self.storage.open_folder(StorageContent::QueryLog);
+        let log = log_settings(folder.as_ref());
+        let settings = Settings::clone(&self.resolver.settings());
+        if settings.log != log {
+            self.resolver.reconfigure(Settings { log, ..settings });
+        }
+        // The files in the earlier folder are closed.
+        *self.log_folder.lock() = folder;
+    }
+
     /// Returns the status of each upstream over each egress in use.
     pub fn upstreams(&self) -> Vec<UpstreamStatus> {
         self.upstreams.status()
@@ -220,7 +238,7 @@ impl DnsService {
         self.learner.follow(&inputs, choice.clone(), asked.is_ipv6());
         let identity = (self.sources.clone(), self.noted.clone());
         let table = Table::new(inputs.clone(), asked, self.routes.clone(), choice, identity);
-        let settings = settings(&self.config.directory, inputs.dns());
+        let settings = settings(self.log_folder.lock().as_ref(), inputs.dns());
         let is_new = *self.resolver.settings() != settings && !self.silenced.load(Ordering::Acquire);
         self.resolver.publish(Inputs {
             settings: is_new.then_some(settings),
@@ -246,6 +264,9 @@ impl DnsService {
         Arc::new(FilterAndZones { filter, zones, secondaries: self.secondaries.clone() })
     }
 }
+
+/// Folder of the query log, in that of all records.
+const LOG_FOLDER: &str = "dns/log";
 
 const UPSTREAM_DOWN_ALERT: AlertKind = AlertKind::DnsUpstreamDown;
 
@@ -289,11 +310,16 @@ impl gateway_dns::serve::Tls for Server {
     }
 }
 
-fn settings(directory: &Path, dns: &Dns) -> Settings {
+fn log_settings(folder: Option<&OpenFolder>) -> gateway_dns::query_log::Settings {
+    let directory = folder.map(|folder| folder.base().join(LOG_FOLDER));
+    gateway_dns::query_log::Settings { directory, ..Default::default() }
+}
+
+/// Returns the settings of the resolver. Without a folder, the query log is in memory only.
+fn settings(log_folder: Option<&OpenFolder>, dns: &Dns) -> Settings {
     let listen = bind_addresses(dns.listen_addr).map(|address| Listen { address, interface: None }).collect();
     let secure = dns.tls_listen_addrs.iter().copied().flat_map(bind_addresses).collect();
-    let log =
-        gateway_dns::query_log::Settings { directory: Some(directory.join("log")), ..Default::default() };
+    let log = log_settings(log_folder);
     let blocking = Blocking { paused_until: dns.blocking_paused_until, ..Blocking::default() };
     let client_rate = Rate { per_second: dns.rate_limit_per_client, ..Settings::default().client_rate };
     Settings { listen, secure, log, blocking, client_rate, ..Settings::default() }

@@ -36,6 +36,7 @@ use crate::handles::Handle;
 use crate::reconcile::KernelDataplane;
 use crate::service::{Context, Service};
 use crate::services::countries::CountryDatabase;
+use crate::services::encrypted_storage::{EncryptedStorage, OpenFolder, StorageContent, plain_folder};
 use crate::supervise::blocking;
 use crate::world::{World, Worlds};
 pub use asked_addresses::AskedAddresses;
@@ -83,6 +84,7 @@ struct Kernel {
     worlds: Arc<Worlds>,
     dataplane: KernelDataplane,
     clock: SharedClock,
+    storage: EncryptedStorage,
 }
 
 #[derive(Default)]
@@ -96,6 +98,8 @@ struct Following {
     cost: Duration,
     /// Settings that the journal has.
     settings: Option<Settings>,
+    /// Folder of the records; `None` while they wait for the encrypted storage.
+    folder: Option<OpenFolder>,
     /// Nothing is logged any more.
     is_over: bool,
     written: u64,
@@ -106,13 +110,18 @@ struct Following {
 
 impl Handle for FlowLog {
     fn open(state_dir: &Path, now: Timestamp) -> FlowLog {
-        // The configuration comes with the first observation.
-        let settings = Settings::unbounded(state_dir.join(FOLDER), RECENT);
+        // The configuration comes with the first observation, and records in encrypted storage with its mount.
+        let base = plain_folder(state_dir, StorageContent::FlowLog);
+        let base = base.as_deref();
+        let settings = match base {
+            Some(base) => Settings::unbounded(base.join(FOLDER), RECENT),
+            None => Settings { directory: None, recent: RECENT, ..Settings::default() },
+        };
         let journal = Journal::new(settings, now);
         FlowLog(Arc::new(Inner {
-            rollups: Mutex::new(Rollups::open(state_dir, journal.view().next_id(), now)),
+            rollups: Mutex::new(Rollups::open(base, journal.view().next_id(), now)),
             journal: Mutex::new(journal),
-            usage: Mutex::new(UsageLog::open(state_dir, now)),
+            usage: Mutex::new(UsageLog::open(base, now)),
             news: broadcast::channel(NEWS).0,
             following: Mutex::default(),
             kernel: OnceLock::new(),
@@ -121,9 +130,9 @@ impl Handle for FlowLog {
     }
 }
 
-fn settings(state_dir: &Path, config: &bootstrap::FlowLog) -> Settings {
+fn settings(base: Option<&Path>, config: &bootstrap::FlowLog) -> Settings {
     Settings {
-        directory: Some(state_dir.join(FOLDER)),
+        directory: base.map(|base| base.join(FOLDER)),
         keep: Duration::from_secs(86_400) * config.keep_days,
         bytes: u64::from(config.max_mb) << 20,
         recent: RECENT,
@@ -150,7 +159,8 @@ async fn run(context: Context) {
     let countries = context.handles.get::<CountryDatabase>();
     let (worlds, dataplane) = (context.worlds.clone(), context.dataplane.clone());
     let clock = context.store.clock().clone();
-    let kernel = Kernel { worlds, dataplane, clock: clock.clone() };
+    let storage = context.handles.get::<EncryptedStorage>();
+    let kernel = Kernel { worlds, dataplane, clock: clock.clone(), storage };
     // It is the same after a restart of the task.
     let _ = log.0.kernel.set(kernel);
     let mut ticks = tokio::time::interval(POLL_INTERVAL);
@@ -206,11 +216,15 @@ impl FlowLog {
         let world = kernel.worlds.last();
         let now = kernel.clock.now();
         let config = world.config.flow_log;
-        let wanted = settings(&world.config.state_dir, &config);
+        let folder = kernel.storage.open_folder(StorageContent::FlowLog);
+        let base = folder.as_ref().map(OpenFolder::base);
+        let wanted = settings(base, &config);
         if following.settings.as_ref() != Some(&wanted) {
-            self.0.journal.lock().set(wanted.clone(), now);
+            self.set(&wanted, base, now);
             following.settings = Some(wanted);
         }
+        // The files in the earlier folder are closed.
+        following.folder = folder;
         if !config.enabled {
             following.tracker.forget();
             following.observer = Observer::default();
@@ -226,6 +240,25 @@ impl FlowLog {
         following.cost = begun.elapsed();
         self.write(following, &records, now);
         self.0.journal.lock().tick(now);
+    }
+
+    /// Takes other settings. Records that no file could take before are written now.
+    fn set(&self, wanted: &Settings, base: Option<&Path>, now: Timestamp) {
+        let mut rollups = self.0.rollups.lock();
+        let next = {
+            let mut journal = self.0.journal.lock();
+            if journal.settings().directory == wanted.directory {
+                journal.set(wanted.clone(), now);
+                return;
+            }
+            let unstored = journal.take_unstored();
+            journal.set(wanted.clone(), now);
+            journal.add(unstored, now, format::note);
+            journal.view().next_id()
+        };
+        // They follow from the records.
+        *rollups = Rollups::open(base, next, now);
+        self.0.usage.lock().set_base(base, now);
     }
 
     /// Returns the changes of flows from now on. A reader that is too slow loses some.

@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context as _, bail};
 
 /// A package, and a file whose presence shows that it (or a replacement) is installed.
-const PACKAGES: [(&str, &str); 7] = [
+const PACKAGES: [(&str, &str); 9] = [
     ("qemu-system-x86", "/usr/bin/qemu-system-x86_64"),
     ("seabios", "/usr/share/seabios/bios-256k.bin"),
     ("busybox-static", "/bin/busybox"),
@@ -15,6 +15,8 @@ const PACKAGES: [(&str, &str); 7] = [
     ("iproute2", "/sbin/ip"),
     ("nftables", "/usr/sbin/nft"),
     ("wireguard-tools", "/usr/bin/wg"),
+    ("cryptsetup-bin", "/usr/sbin/cryptsetup"),
+    ("e2fsprogs", "/usr/sbin/mkfs.ext4"),
 ];
 
 /// Installs missing packages. Otherwise costs a few file look-ups.

@@ -138,6 +138,11 @@ const CAUSES: &[Row] = &[
         "e2e/alert_causes/host.rs",
         "hot_processor_and_a_clock_that_no_server_sets_are_alerts_until_they_end",
     ),
+    (
+        "encrypted_storage_locked",
+        "e2e/encrypted_storage.rs",
+        "records_wait_for_a_storage_that_does_not_open_and_are_written_after_its_teardown",
+    ),
 ];
 
 /// Suites whose tests run against a daemon with a kernel.

@@ -222,6 +222,7 @@ async fn every_change_that_is_built_leaves_exactly_one_entry() {
             && !needs_another_gateway(endpoint)
             && !needs_language_model(endpoint)
             && !needs_peer(endpoint)
+            && !needs_device_mapper(endpoint)
     });
     let mut tried = BTreeSet::new();
     for endpoint in changes {
@@ -263,6 +264,11 @@ fn needs_peer(endpoint: &Endpoint) -> bool {
     endpoint.path.starts_with("/mesh/peers/")
 }
 
+/// Reports whether an endpoint succeeds only with device-mapper: the suite vm uses them.
+fn needs_device_mapper(endpoint: &Endpoint) -> bool {
+    endpoint.path.starts_with("/storage/encrypted/")
+}
+
 /// Needs no knowledge of any endpoint: the test records the result of an empty body and of unknown objects.
 #[tokio::test]
 async fn every_change_that_is_tried_with_nothing_leaves_exactly_one_entry_that_says_what_came_of_it() {
@@ -279,7 +285,8 @@ async fn every_change_that_is_tried_with_nothing_leaves_exactly_one_entry_that_s
         let body = endpoint.input.schema().is_some().then(|| json!({}));
         let before = client.audit_count().await;
         let answer = client.send(endpoint.method.as_str(), &path.join("/"), body, &[]).await;
-        assert!(answer.status < 500, "{}: {}", name(endpoint), answer.text);
+        let is_answered = answer.status < 500 || answer.status == 501 && needs_device_mapper(endpoint);
+        assert!(is_answered, "{}: {}", name(endpoint), answer.text);
         assert_eq!(client.audit_count().await, before + 1, "{}: {}", name(endpoint), answer.text);
         let entry = client.last_audit().await;
         let audit = endpoint.effect.audit().expect("a change");

@@ -49,7 +49,10 @@ fn exemplify(server: &Server, endpoint: &Endpoint, operation: &mut Value) {
 
 /// Endpoints that the host or the server of models may lack, with 501.
 fn may_be_missing(endpoint: &Endpoint) -> bool {
-    endpoint.needs().is_some() || endpoint.path == "/ai/service" || endpoint.path.starts_with("/ai/models/")
+    endpoint.needs().is_some()
+        || endpoint.path == "/ai/service"
+        || endpoint.path.starts_with("/ai/models/")
+        || endpoint.path.starts_with("/storage/encrypted/")
 }
 
 /// Returns the configuration. Endpoints that are not implemented may answer 501. A scenario is a sequence of requests

@@ -39,9 +39,23 @@ pub fn behaviour(kind: AlertKind) -> Behaviour {
     let measured = |measure| Behaviour { measure, ..CONDITION };
     let about_devices = |behaviour| Behaviour { is_about_devices: true, ..behaviour };
     match kind {
-        TunnelDown | PolicyFallback | PolicyBlocked | WanDown | WanDegraded | WanFailover | WanFlapping
-        | CaptivePortal | DnsUpstreamDown | RogueDhcp | RogueRa | LeakDetected | ApplyFailed
-        | SecretsDecryptFailed | ConntrackFull | ClockUnsynchronised => CONDITION,
+        TunnelDown
+        | PolicyFallback
+        | PolicyBlocked
+        | WanDown
+        | WanDegraded
+        | WanFailover
+        | WanFlapping
+        | CaptivePortal
+        | DnsUpstreamDown
+        | RogueDhcp
+        | RogueRa
+        | LeakDetected
+        | ApplyFailed
+        | SecretsDecryptFailed
+        | ConntrackFull
+        | ClockUnsynchronised
+        | EncryptedStorageLocked => CONDITION,
         TunnelFlapping => measured(Measure::Count),
         HandshakeStale | DhcpPoolExhausted | DeadmanWarning | StorageLow | CpuTempHigh | NodeUnreachable => {
             measured(Measure::AtLeast)

@@ -72,6 +72,7 @@ fn origin(kind: AlertKind) -> (&'static str, &'static str) {
         BluetoothIds => ("bluetooth", "bluetooth_device"),
         ConntrackFull => ("conntrack", "conntrack"),
         ClockUnsynchronised => ("platform", "clock"),
+        EncryptedStorageLocked => ("encrypted_storage", "encrypted_storage"),
     }
 }
 

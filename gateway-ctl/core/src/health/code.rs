@@ -52,6 +52,7 @@ codes! {
     FlowsUnrecorded = "flows_unrecorded",
     StorageLow = "storage_low",
     StorageFull = "storage_full",
+    StorageLocked = "storage_locked",
     MemoryLow = "memory_low",
     FileDescriptorsLow = "file_descriptors_low",
     FileDescriptorsFull = "file_descriptors_full",

@@ -238,6 +238,14 @@ impl Finding {
         Finding::new(state, code, [], shortage, "free space on the disk of state_dir")
     }
 
+    /// Records wait for the encrypted storage.
+    pub fn storage_locked(waiting: &str) -> Finding {
+        let params = [("waiting", waiting.to_owned())];
+        let message = format!("waiting for encrypted storage: {waiting}");
+        let remedy = "open it with its passphrase (gateway-ctl storage unlock)";
+        Finding::new(CheckState::Degraded, Code::StorageLocked, params, message, remedy)
+    }
+
     pub fn memory_low(free_percent: u64) -> Finding {
         let params = [("free_percent", free_percent.to_string())];
         let message = format!("{free_percent} % of the memory is available");

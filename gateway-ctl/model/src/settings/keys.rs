@@ -114,6 +114,9 @@ pub const MESH_IDENTITY: &str = "internal.mesh_identity";
 /// Secret key of its relay, in base64.
 pub const MESH_RELAY: &str = "internal.mesh_relay";
 
+/// Key by which the encrypted storage opens at the start.
+pub const ENCRYPTED_STORAGE_KEY: &str = "internal.encrypted_storage_key";
+
 /// Returns when a change of this key takes effect. `None` for an unknown key.
 pub fn apply_of(key: &str) -> Option<Apply> {
     KEYS.iter().find(|(known, _)| known == key).map(|(_, apply)| *apply)

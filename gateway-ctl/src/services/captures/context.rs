@@ -30,6 +30,8 @@ pub struct CaptureContext {
 pub enum StartError {
     #[error("{MAX_RUNNING} captures run already")]
     LimitReached,
+    #[error("captures wait for the encrypted storage")]
+    Waiting,
     /// Faults of the request.
     #[error("the request is not valid")]
     Invalid(Problems),

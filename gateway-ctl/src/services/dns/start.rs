@@ -33,6 +33,7 @@ use crate::engine::Engine;
 use crate::os::bpf::{DnsSources, KernelDnsCache};
 use crate::reconcile::Reason;
 use crate::services::active_alerts::ActiveAlerts;
+use crate::services::encrypted_storage::{EncryptedStorage, StorageContent};
 use crate::services::flow_log::FlowLog;
 use crate::services::hosts::HostInventory;
 use crate::store::Store;
@@ -105,7 +106,9 @@ impl DnsService {
         let (dataplane, domains, ipv6) = (engine.dataplane(), worlds.domains().clone(), asked.is_ipv6());
         let learner = Arc::new(FqdnInstaller::new(dataplane.clone(), domains, routes.clone()));
         learner.follow(&inputs, choice, ipv6);
-        let settings = settings(&config.directory, inputs.dns());
+        let storage = engine.handles().get::<EncryptedStorage>();
+        let log_folder = storage.open_folder(StorageContent::QueryLog);
+        let settings = settings(log_folder.as_ref(), inputs.dns());
         let (asks, kernel_dns_cache) = (upstreams.clone(), kernel_dns_cache(engine));
         let clock = store.clock().clone();
         let daemon = Daemon { supervisor, wall: WallClock::new(move || clock.now()) };
@@ -119,6 +122,8 @@ impl DnsService {
             resolver,
             upstreams,
             config,
+            storage,
+            log_folder: Mutex::new(log_folder),
             list_store,
             subscriptions,
             copies,

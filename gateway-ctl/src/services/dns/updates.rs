@@ -38,6 +38,7 @@ impl DnsService {
                 let names = erased.clone();
                 blocking(move || names.wipe(level))
             }),
+            Service::new("dns_log_folder", self, follow_storage),
             Service::new("dns_signatures", self, signatures),
             Service::new("dns_fqdn_sweep", self, sweep_fqdn_entries),
             self.report(),
@@ -64,6 +65,18 @@ pub(super) fn doh_servers(service: &Arc<DnsService>) -> Service {
             names.add_doh_servers(facts);
         }
     })
+}
+
+/// Moves the query log with its folder.
+async fn follow_storage(names: Arc<DnsService>) {
+    let mut changes = names.storage.watch();
+    loop {
+        let moved = names.clone();
+        blocking(move || moved.move_log()).await;
+        if changes.changed().await.is_err() {
+            return;
+        }
+    }
 }
 
 /// Follows the store, the plan, the lists and the secondary zones.

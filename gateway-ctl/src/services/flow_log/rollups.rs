@@ -18,7 +18,7 @@ use jiff::Timestamp;
 
 use super::format::FlowFormat;
 
-/// Folder of the rollups, in the state folder.
+/// Folder of the rollups, in that of all records.
 const FOLDER: &str = "flow-rollups";
 
 /// Rollups have no properties by which blocks are skipped but their time.
@@ -119,8 +119,12 @@ pub(super) struct Rollups {
 
 impl Rollups {
     /// Opens the journal. `next` is the id that the next record of the flow log gets.
-    pub(super) fn open(state_dir: &Path, next: u64, now: Timestamp) -> Rollups {
-        let settings = Settings::unbounded(state_dir.join(FOLDER), 0);
+    /// Without a base, they are in memory only.
+    pub(super) fn open(base: Option<&Path>, next: u64, now: Timestamp) -> Rollups {
+        let settings = match base {
+            Some(base) => Settings::unbounded(base.join(FOLDER), 0),
+            None => Settings { directory: None, recent: 0, ..Settings::default() },
+        };
         let mut journal: Journal<RollupFormat> = Journal::new(settings, now);
         let last = Query { limit: 1, ..everything() };
         let newest = journal.view().read(last, |rollup, _| rollup.0.span()).rows.pop();

@@ -11,7 +11,7 @@ use gateway_journal::{Format, Journal, NoSummary, Query, Settings, View};
 use gateway_model::Id;
 use jiff::{SignedDuration, Timestamp};
 
-/// Folder of the rows, in the state folder.
+/// Folder of the rows, in that of all records.
 const FOLDER: &str = "usage";
 /// Thirteen months, so that a month can be compared with that of the last year.
 const KEEP: Duration = Duration::from_secs(397 * 86_400);
@@ -65,6 +65,10 @@ pub struct UsageQuery {
     pub until: Timestamp,
 }
 
+fn settings(base: Option<&Path>) -> Settings {
+    Settings { directory: base.map(|base| base.join(FOLDER)), keep: KEEP, bytes: MAX_BYTES, recent: 0 }
+}
+
 /// Usage on disk, and what is not written yet.
 #[derive(Debug)]
 pub(super) struct UsageLog {
@@ -74,10 +78,15 @@ pub(super) struct UsageLog {
 }
 
 impl UsageLog {
-    pub(super) fn open(state_dir: &Path, now: Timestamp) -> UsageLog {
-        let settings =
-            Settings { directory: Some(state_dir.join(FOLDER)), keep: KEEP, bytes: MAX_BYTES, recent: 0 };
-        UsageLog { journal: Journal::new(settings, now), pending: PendingUsage::default(), written_at: now }
+    pub(super) fn open(base: Option<&Path>, now: Timestamp) -> UsageLog {
+        let journal = Journal::new(settings(base), now);
+        UsageLog { journal, pending: PendingUsage::default(), written_at: now }
+    }
+
+    /// Moves to another folder. Without one, usage waits in memory.
+    pub(super) fn set_base(&mut self, base: Option<&Path>, now: Timestamp) {
+        self.write(now);
+        self.journal.set(settings(base), now);
     }
 
     pub(super) fn add(&mut self, used: impl IntoIterator<Item = (UsageKey, Usage)>, now: Timestamp) {
@@ -88,8 +97,11 @@ impl UsageLog {
         }
     }
 
-    /// Writes what is pending.
+    /// Writes what is pending. Without a folder it stays pending.
     pub(super) fn write(&mut self, now: Timestamp) {
+        if self.journal.settings().directory.is_none() {
+            return;
+        }
         let mut bytes = Vec::new();
         self.pending.take().iter().for_each(|row| encode_usage(&mut bytes, row));
         self.journal.add(bytes, now, |_, _| {});
@@ -148,7 +160,7 @@ mod tests {
             since: at(0),
             until: at(7200),
         };
-        let mut log = UsageLog::open(folder.path(), at(0));
+        let mut log = UsageLog::open(Some(folder.path()), at(0));
         let usage = Usage { sent: 7, received: 9, flows: 1 };
         log.add([(key.clone(), usage), (UsageKey::default(), usage)], at(1));
         let before = log.read(&query);
@@ -156,9 +168,34 @@ mod tests {
         log.write(at(2));
         log.add([(key, usage)], at(3));
         drop(log);
-        let mut log = UsageLog::open(folder.path(), at(4));
+        let mut log = UsageLog::open(Some(folder.path()), at(4));
         assert_eq!(log.read(&query), before, "what was not written is lost");
         log.erase().expect("erased");
         assert!(log.read(&query).is_empty());
+    }
+
+    #[test]
+    fn usage_waits_for_its_folder_and_is_not_shown_without_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |second: i64| Timestamp::from_second(1_800_000_000 + second).expect("a time");
+        let query = UsageQuery {
+            group: UsageGroup::Device,
+            step: UsageStep::Hour,
+            device: None,
+            since: at(0),
+            until: at(7200),
+        };
+        let usage = Usage { sent: 7, received: 9, flows: 1 };
+        let mut log = UsageLog::open(None, at(0));
+        log.add([(UsageKey::default(), usage)], at(1));
+        log.write(at(2));
+        log.set_base(Some(folder.path()), at(3));
+        log.write(at(4));
+        let stored = log.read(&query);
+        assert_eq!(stored.iter().map(|row| row.usage).collect::<Vec<_>>(), [usage]);
+        log.set_base(None, at(5));
+        assert!(log.read(&query).is_empty());
+        log.set_base(Some(folder.path()), at(6));
+        assert_eq!(log.read(&query), stored);
     }
 }

@@ -48,6 +48,7 @@ text_enum! {
         BluetoothIds = "bluetooth_ids",
         ConntrackFull = "conntrack_full",
         ClockUnsynchronised = "clock_unsynchronised",
+        EncryptedStorageLocked = "encrypted_storage_locked",
     }
 }
 
@@ -332,6 +333,14 @@ pub(super) const RULES: &[Row] = {
             Warning,
             0.0,
             600,
+        ),
+        (
+            EncryptedStorageLocked,
+            "Encrypted storage locked",
+            "The encrypted storage is not open, so records that live in it are not stored. Threshold: none.",
+            Warning,
+            0.0,
+            0,
         ),
     ]
 };

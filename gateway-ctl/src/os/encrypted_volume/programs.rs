@@ -1,0 +1,91 @@
+//! Runs of cryptsetup and mkfs.ext4, which end with this process.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use gateway_model::Secret;
+use zeroize::Zeroizing;
+
+use super::VolumeError;
+use crate::os::required_programs;
+
+/// Longest message of a program that an error repeats, in characters.
+const MESSAGE_LENGTH: usize = 300;
+
+/// Exit statuses of cryptsetup.
+const NO_PERMISSION: i32 = 2;
+const DEVICE_BUSY: i32 = 5;
+
+/// Runs a program with these lines at its standard input. Returns its output.
+///
+/// The kernel kills it with this process: a program that goes on after a crash would open what the next start removes.
+pub(super) fn run(
+    program: &'static str,
+    arguments: &[&std::ffi::OsStr],
+    lines: &[&Secret],
+) -> Result<Vec<u8>, VolumeError> {
+    let path = found(program)?;
+    let mut command = Command::new(found("setpriv")?);
+    command.args(["--pdeathsig", "KILL"]).arg(path).args(arguments).env("LC_ALL", "C");
+    let stdin = if lines.is_empty() { Stdio::null() } else { Stdio::piped() };
+    command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(VolumeError::at("start a program"))?;
+    if let Some(mut stdin) = child.stdin.take() {
+        let mut text = Zeroizing::new(String::with_capacity(2048));
+        for line in lines {
+            text.push_str(line.expose());
+            text.push('\n');
+        }
+        // A program that ends early has closed it, and its status says why.
+        let _ = stdin.write_all(text.as_bytes());
+    }
+    let output = child.wait_with_output().map_err(VolumeError::at("wait for a program"))?;
+    outcome(program, output)
+}
+
+fn found(program: &'static str) -> Result<PathBuf, VolumeError> {
+    required_programs::find(program)
+        .ok_or_else(|| VolumeError::NotSupported(format!("the program {program}")))
+}
+
+fn outcome(program: &'static str, output: Output) -> Result<Vec<u8>, VolumeError> {
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    match output.status.code() {
+        Some(NO_PERMISSION) if program == "cryptsetup" => return Err(VolumeError::WrongKey),
+        Some(DEVICE_BUSY) if program == "cryptsetup" => return Err(VolumeError::Busy),
+        _ => {}
+    }
+    let printed = String::from_utf8_lossy(&output.stderr);
+    let last = printed.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    let message = match last.trim() {
+        "" => output.status.to_string(),
+        text => text.chars().take(MESSAGE_LENGTH).collect(),
+    };
+    Err(VolumeError::Program { program, message })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt as _;
+    use std::process::ExitStatus;
+
+    use super::*;
+
+    fn ended(code: i32, stderr: &str) -> Output {
+        Output { status: ExitStatus::from_raw(code << 8), stdout: b"out".to_vec(), stderr: stderr.into() }
+    }
+
+    #[test]
+    fn statuses_and_messages_become_errors() {
+        assert_eq!(outcome("cryptsetup", ended(0, "WARNING: x")).expect("ended well"), b"out");
+        let error = |program, code, text| outcome(program, ended(code, text)).expect_err("failed");
+        assert!(matches!(error("cryptsetup", 2, "No key available"), VolumeError::WrongKey));
+        assert!(matches!(error("cryptsetup", 5, "Device x is still in use."), VolumeError::Busy));
+        let text = error("mkfs.ext4", 2, "mke2fs 1.47\nno room\n\n").to_string();
+        assert_eq!(text, "mkfs.ext4 failed: no room");
+        assert_eq!(error("cryptsetup", 4, "").to_string(), "cryptsetup failed: exit status: 4");
+    }
+}
