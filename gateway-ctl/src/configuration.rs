@@ -18,7 +18,9 @@ use gateway_core::wan_access::WanAccess;
 use gateway_core::xdp::XdpModes;
 use gateway_model::settings::bootstrap::{Dataplane, FastPathMode, LanIpv6, MeshCoordinator, XdpInterface};
 use gateway_model::settings::group::Group as _;
-use gateway_model::settings::groups::{InterfaceConfig, InterfaceMethod, InterfacesConfig};
+use gateway_model::settings::groups::{
+    BluetoothFailover, InterfaceConfig, InterfaceMethod, InterfacesConfig,
+};
 use gateway_model::settings::uplink::Wan;
 use gateway_model::settings::{Bootstrap, Settings};
 use gateway_model::validated::Cidr;
@@ -87,10 +89,11 @@ impl Configuration {
     }
 
     fn make(&self, last: &mut LastConfiguration, settings: &Settings) -> EffectiveConfiguration {
-        let (config, left_out) = self.0.file.in_force(settings, &self.0.at_start);
+        let (mut config, left_out) = self.0.file.in_force(settings, &self.0.at_start);
         for (key, why) in left_out {
             tracing::warn!(key, why, "ignored a stored setting that conflicts with the configuration file");
         }
+        config.network.bluetooth = phone(&config, settings);
         let mut network = network(&config, &mut last.uplinks);
         network.interfaces = self.interfaces(&config, settings);
         let network = Arc::new(network);
@@ -113,6 +116,14 @@ impl Configuration {
             settings.method = InterfaceMethod::Static;
             settings.address = Some(ap.address());
             settings.gateway = None;
+        }
+        if let Some(phone) = &config.network.bluetooth {
+            let settings = InterfaceSettings {
+                method: InterfaceMethod::Dhcp,
+                on_demand: true,
+                ..InterfaceSettings::default()
+            };
+            found.insert(phone.interface.to_string(), settings);
         }
         found
     }
@@ -246,7 +257,18 @@ fn interface_settings(config: &InterfaceConfig) -> InterfaceSettings {
     let address = config.network();
     let gateway =
         gateway.filter(|gateway| address.is_some_and(|net| net.addr().is_ipv4() == gateway.is_ipv4()));
-    InterfaceSettings { method: *method, address, gateway, dns: dns.clone(), mtu: *mtu }
+    InterfaceSettings { method: *method, address, gateway, dns: dns.clone(), mtu: *mtu, on_demand: false }
+}
+
+/// Returns the uplink of `/bluetooth/failover`, with the probes of the first other one. `None`: it is off, or the interface is
+/// listed as an uplink.
+fn phone(config: &Bootstrap, settings: &Settings) -> Option<Wan> {
+    let value = settings.get(BluetoothFailover::KEY)?;
+    let failover: BluetoothFailover = decode::from_value(value).ok()?;
+    let first = config.network.wans.iter().find(|wan| wan.enabled);
+    let phone = failover.uplink(first.map(|wan| wan.probe.clone()).unwrap_or_default())?;
+    let is_listed = config.network.wans.iter().any(|wan| wan.interface == phone.interface);
+    (!is_listed).then_some(phone)
 }
 
 /// Returns the name servers for endpoints of tunnels: those of the configuration, else those of the uplinks.
@@ -375,6 +397,27 @@ mod tests {
         assert!(Arc::ptr_eq(&one.config, &configuration.with(&state.settings).config));
         let state = set(&state, "log.level", json!("warn"));
         assert!(!Arc::ptr_eq(&one.config, &configuration.with(&state.settings).config));
+    }
+
+    #[test]
+    fn phone_of_the_failover_is_an_uplink_of_last_resort_while_the_settings_say_so() {
+        let (configuration, state) = configuration("network: { wan_iface: wan0, lan_iface: lan0 }");
+        let failover =
+            |enabled: bool| json!({"enabled": enabled, "device_mac": "00:16:3e:00:00:01", "priority": 300});
+        let state = set(&state, "bluetooth_failover", failover(true));
+        let in_force = configuration.with(&state.settings);
+        let phone = in_force.config.network.bluetooth.clone().expect("an uplink");
+        assert_eq!((phone.priority, phone.metered, phone.balance), (300, true, false));
+        assert_eq!(in_force.config.listed_uplinks().len(), 1);
+        let selected: Vec<String> =
+            in_force.config.selected_uplinks().iter().map(|wan| wan.interface.to_string()).collect();
+        assert_eq!(selected, ["wan0", "bnep-wan"]);
+        assert!(in_force.network.interfaces["bnep-wan"].on_demand);
+        assert_eq!(in_force.network.uplinks.len(), 2);
+        let state = set(&state, "bluetooth_failover", failover(false));
+        let in_force = configuration.with(&state.settings);
+        assert_eq!((in_force.network.uplinks.len(), in_force.network.interfaces.len()), (1, 0));
+        assert!(in_force.config.selected_uplinks().is_empty(), "a single uplink needs no probes");
     }
 
     #[test]

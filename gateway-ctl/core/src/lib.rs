@@ -8,6 +8,7 @@ pub mod alerts;
 pub mod announcements;
 pub mod anomalies;
 pub mod assistant;
+pub mod bluetooth;
 pub mod captive;
 pub mod chain_status;
 pub mod compile;

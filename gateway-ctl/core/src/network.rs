@@ -92,6 +92,9 @@ pub struct InterfaceSettings {
     pub dns: Vec<IpAddr>,
     /// Without it, the MTU of the link stays.
     pub mtu: Option<u16>,
+    /// The interface comes and goes. The DHCP client of the daemon runs on it although it is an uplink.
+    #[serde(default)]
+    pub on_demand: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -12,6 +12,7 @@ use std::time::Duration;
 use gateway_core::dhcp_report::parse;
 use gateway_core::facts::Facts;
 use gateway_core::interfaces::{InterfaceRole, role};
+use gateway_core::network::InterfaceSettings;
 use gateway_model::settings::groups::InterfaceMethod;
 use gateway_outbound::causes::with_causes;
 use parking_lot::Mutex;
@@ -94,11 +95,12 @@ async fn fail(error: &str) {
 /// Returns the interfaces that need a client.
 fn wanted(context: &Context, facts: &Facts) -> BTreeSet<String> {
     let World { state, network, .. } = context.worlds.now();
-    let needs = |name: &&String| {
-        facts.links.contains_key(*name) && role(&state, &network, facts, name) == InterfaceRole::Other
+    let needs = |(name, settings): &(&String, &InterfaceSettings)| {
+        let role = role(&state, &network, facts, name);
+        let is_served = role == InterfaceRole::Other || role == InterfaceRole::Uplink && settings.on_demand;
+        facts.links.contains_key(*name) && settings.method == InterfaceMethod::Dhcp && is_served
     };
-    let configured = network.interfaces.iter().filter(|(_, one)| one.method == InterfaceMethod::Dhcp);
-    configured.map(|(name, _)| name).filter(needs).cloned().collect()
+    network.interfaces.iter().filter(needs).map(|(name, _)| name.clone()).collect()
 }
 
 /// Starts missing clients, and ends those that are not wanted.

@@ -126,8 +126,8 @@ impl Manager {
 
     /// Takes over the configured uplinks. One whose settings have changed begins again.
     fn follow(&mut self, config: &Bootstrap, network: &Network, now: Duration) {
-        // A single uplink that is not configured as such needs no selection, and no probes to others.
-        let wans: Vec<&Wan> = config.network.wans.iter().filter(|wan| wan.enabled).collect();
+        let selected = config.selected_uplinks();
+        let wans: Vec<&Wan> = selected.iter().filter(|wan| wan.enabled).collect();
         let number = |wan: &Wan| {
             let uplink = network.uplinks.iter().find(|uplink| uplink.interface == wan.interface.as_str());
             uplink.map(|uplink| uplink.number)

@@ -83,7 +83,7 @@ pub(super) async fn replace(cx: Cx, request: Request) -> Result<WithHeaders<WanU
 
 fn tagged(state: &State, config: &Bootstrap, warnings: Vec<Warning>) -> WithHeaders<WanUplinks> {
     let shown = WanUplinks {
-        uplinks: config.all_uplinks().into_owned(),
+        uplinks: config.listed_uplinks().into_owned(),
         wan_failover_mode: config.network.wan_failover_mode,
         wan_balance: config.network.wan_balance,
     };

@@ -21,6 +21,8 @@ use crate::plan::{
 const METRIC: u32 = 100;
 /// Default routes of uplinks, by the number of the leg: before those of other programs.
 const METRIC_UPLINK: u32 = 10;
+/// The same of uplinks of last resort: behind those of other programs.
+const METRIC_ON_DEMAND: u32 = 65_000;
 /// Two rules of each interface, behind those of the addresses of tunnels.
 const RULES: u32 = names::RULE_INTERFACES;
 const MAX_INTERFACES: u32 = names::MAX_INTERFACES;
@@ -30,15 +32,18 @@ pub(super) fn lower(input: &Input<'_>, plan: &mut Plan, findings: &mut Vec<Findi
     for (position, (name, settings)) in (0..MAX_INTERFACES).zip(&input.network.interfaces) {
         let role = role(input.state, input.network, input.facts, name);
         let Some(link) = input.facts.links.get(name) else {
-            findings.push(missing(name));
+            if !settings.on_demand {
+                findings.push(missing(name));
+            }
             continue;
         };
         let (address, gateway) = match (settings.method, role) {
             (InterfaceMethod::None, _)
             | (_, InterfaceRole::Tunnel | InterfaceRole::Loopback | InterfaceRole::Port)
-            | (InterfaceMethod::Dhcp, InterfaceRole::Lan | InterfaceRole::Uplink) => continue,
+            | (InterfaceMethod::Dhcp, InterfaceRole::Lan) => continue,
+            (InterfaceMethod::Dhcp, InterfaceRole::Uplink) if !settings.on_demand => continue,
             (InterfaceMethod::Static, _) => (settings.address, settings.gateway),
-            (InterfaceMethod::Dhcp, InterfaceRole::Other) => {
+            (InterfaceMethod::Dhcp, InterfaceRole::Other | InterfaceRole::Uplink) => {
                 let lease = input.facts.leases.get(name);
                 let lease = lease.filter(|lease| lease_refusal(input, name, lease).is_none());
                 let gateway = lease.and_then(|lease| lease.gateway).map(IpAddr::from);
@@ -63,8 +68,12 @@ pub(super) fn lower(input: &Input<'_>, plan: &mut Plan, findings: &mut Vec<Findi
         match (role, gateway) {
             (InterfaceRole::Uplink, Some(gateway)) => {
                 let uplink = input.network.uplinks.iter().find(|uplink| uplink.interface == *name);
-                let metric = METRIC_UPLINK + uplink.map_or(0, |uplink| u32::from(uplink.number));
-                add_default(plan, (names::TABLE_MAIN, metric), name, gateway);
+                let number = uplink.map_or(0, |uplink| u32::from(uplink.number));
+                let base = if settings.on_demand { METRIC_ON_DEMAND } else { METRIC_UPLINK };
+                add_default(plan, (names::TABLE_MAIN, base + number), name, gateway);
+                if !is_static {
+                    add_router(plan, name, gateway);
+                }
             }
             (InterfaceRole::Other, gateway) => {
                 let table = names::TABLE_INTERFACES + link.index;
@@ -92,6 +101,13 @@ fn add_network(plan: &mut Plan, table: u32, interface: &str, address: IpNet) {
         return;
     }
     let key = RouteKey { table, destination: address.trunc(), metric: METRIC };
+    let route = || RouteValue::Unicast { interface: interface.to_owned(), gateway: None };
+    plan.routes.entry(key).or_insert_with(route);
+}
+
+/// Adds the router of a lease, and nothing else of the network that the lease claims.
+fn add_router(plan: &mut Plan, interface: &str, gateway: IpAddr) {
+    let key = RouteKey { table: names::TABLE_MAIN, destination: IpNet::from(gateway), metric: METRIC };
     let route = || RouteValue::Unicast { interface: interface.to_owned(), gateway: None };
     plan.routes.entry(key).or_insert_with(route);
 }

@@ -4,11 +4,11 @@ use std::net::IpAddr;
 
 use gateway_core::facts::Lease;
 use gateway_core::interfaces::{InterfaceRole, lease_refusal, role};
-use gateway_core::network::InterfaceSettings;
+use gateway_core::network::{InterfaceSettings, UplinkSettings};
 use gateway_core::plan::{AddressKey, Plan, RouteKey, RouteValue, RuleAction, names};
 use gateway_model::settings::groups::InterfaceMethod;
 
-use crate::fixture::Fixture;
+use crate::fixture::{Fixture, leg};
 
 const MAIN: u32 = 254;
 
@@ -161,4 +161,27 @@ fn answers_to_the_lan_look_up_its_networks_first() {
     let first = plan.rules.iter().find(|(_, rule)| rule.action == RuleAction::Table(names::TABLE_LAN));
     let (_, rule) = first.expect("a rule");
     assert_eq!((rule.input_interface.as_deref(), rule.fwmark), (Some("lo"), Some((0, 0xff00_0000))));
+}
+
+#[test]
+fn uplink_on_demand_has_its_lease_behind_all_other_default_routes() {
+    let mut fixture = fixture("bnep-wan", InterfaceMethod::Dhcp, None, None);
+    fixture.network.interfaces.get_mut("bnep-wan").expect("settings").on_demand = true;
+    let uplink = UplinkSettings { number: leg(2), interface: "bnep-wan".into(), ..UplinkSettings::default() };
+    fixture.network.uplinks.push(uplink);
+    let absent = fixture.compiled();
+    assert!(absent.findings.iter().all(|finding| finding.code != "interface_missing"), "it comes and goes");
+    fixture.link("bnep-wan", 9);
+    assert!(!fixture.compiled().plan.addresses.keys().any(|key| key.interface == "bnep-wan"), "no lease yet");
+    fixture.facts.leases.insert("bnep-wan".into(), lease("198.18.0.77/7", Some("198.18.0.1")));
+    let plan = fixture.compiled().plan;
+    assert!(has_address(&plan, "bnep-wan", "198.18.0.77/7") && tables(&plan, "198.18.0.77").is_empty());
+    assert_eq!(route(&plan, MAIN, "198.18.0.1/32"), by("bnep-wan", None));
+    assert_eq!(route(&plan, MAIN, "198.0.0.0/7"), None, "the phone claims it");
+    let key = |key: &&RouteKey| key.table == MAIN && key.destination.prefix_len() == 0;
+    let metrics: Vec<u32> = plan.routes.keys().filter(key).map(|key| key.metric).collect();
+    assert_eq!(metrics, [65_002]);
+    // Without the mark of an interface that comes and goes, an uplink takes no lease.
+    fixture.network.interfaces.get_mut("bnep-wan").expect("settings").on_demand = false;
+    assert!(!has_address(&fixture.compiled().plan, "bnep-wan", "198.18.0.77/7"));
 }

@@ -14,9 +14,9 @@ mod mesh;
 mod plan_history;
 mod reconcile;
 mod tls;
+mod uplinks;
 mod wan_access;
 
-use std::borrow::Cow;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -212,6 +212,9 @@ pub struct Network {
     pub lan_iface: Interfaces,
     /// Derived from `wan_iface` when empty.
     pub wans: Vec<Wan>,
+    /// The phone of `/bluetooth/failover`, which is no key of the configuration.
+    #[serde(skip)]
+    pub bluetooth: Option<Wan>,
     pub wan_failover_mode: FailoverMode,
     pub wan_balance: bool,
     /// Scope of flows that stay on one uplink while new flows are balanced.
@@ -326,6 +329,7 @@ impl Default for Network {
             wan_iface: name("eth0"),
             lan_iface: Interfaces(vec![name("eth1")]),
             wans: Vec::new(),
+            bluetooth: None,
             wan_failover_mode: FailoverMode::Auto,
             wan_balance: false,
             wan_sticky: Sticky::Flow,
@@ -352,19 +356,6 @@ impl Default for Bpf {
 }
 
 impl Bootstrap {
-    /// All uplinks, disabled ones included: `wans`, else one on `wan_iface`. Of two with one interface the first counts.
-    pub fn all_uplinks(&self) -> Cow<'_, [Wan]> {
-        if self.network.wans.is_empty() {
-            return Cow::Owned(vec![Wan::of_interface(self.network.wan_iface.clone())]);
-        }
-        Cow::Borrowed(&self.network.wans)
-    }
-
-    /// Interfaces to the internet: those of the enabled uplinks.
-    pub fn uplinks(&self) -> Vec<IfName> {
-        self.all_uplinks().iter().filter(|wan| wan.enabled).map(|wan| wan.interface.clone()).collect()
-    }
-
     /// Interfaces of the LAN.
     pub fn lans(&self) -> &[IfName] {
         &self.network.lan_iface.0

@@ -23,7 +23,7 @@ pub use alert_mqtt::AlertMqtt;
 pub use alerts::{AlertWebhook, Severity, WebhookFormat, with_token};
 pub use assistant::{AssistantConfig, AssistantKind};
 pub use backup::{BackupConfig, BackupTarget, Include, PASSPHRASE_MIN, TargetType, host_key_fingerprint};
-pub use bluetooth::{BluetoothFailover, BluetoothSettings};
+pub use bluetooth::{BluetoothFailover, BluetoothSettings, PAN_INTERFACE};
 pub use captive::{CaptiveCheck, CaptiveTarget};
 pub use cover::{CoverMachine, CoverSettings};
 pub use deadman::{DeadmanSettings, WipeLevel};

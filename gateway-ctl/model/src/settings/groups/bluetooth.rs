@@ -4,23 +4,28 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::check_range;
-use crate::capability::Capability;
-use crate::id::MacAddr;
+use crate::id::{IfName, MacAddr};
 use crate::problem::{Problems, code};
 use crate::settings::group::Group;
+use crate::settings::uplink::{Probe, Wan};
 use crate::state::State;
 use crate::validated::check_name;
 
+/// Name that the daemon gives the interface to the network of a phone. BlueZ numbers interfaces by the order of connections,
+/// also those of clients of the network access point.
+pub const PAN_INTERFACE: &str = "bnep-wan";
+
+/// Settings of the Bluetooth adapter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct BluetoothSettings {
-    /// Power the adapter at start.
+    /// Power the adapter at the start, and whenever it appears.
     pub auto_power: bool,
-    /// Duration in seconds; 0 means unlimited.
+    /// Time in seconds for which the adapter can be found, and others may begin to pair; 0 means unlimited.
     pub discoverable_timeout: u64,
-    /// MAC addresses that may pair; empty allows all.
+    /// MAC addresses that may pair and use services; empty allows all.
     pub allowed_macs: Vec<MacAddr>,
-    /// Segment that clients of the network access point join.
+    /// Segment that clients of the network access point join. Its interface is a bridge.
     pub nap_segment: Option<String>,
 }
 
@@ -33,7 +38,6 @@ impl Default for BluetoothSettings {
 impl Group for BluetoothSettings {
     const KEY: &'static str = "bluetooth";
     const NOUN: &'static str = "bluetooth_settings";
-    const NEEDS: Option<Capability> = Some(Capability::Bluetooth);
 
     fn validate(&self, _: &State, problems: &mut Problems) {
         check_range("discoverable_timeout", self.discoverable_timeout, 0..=86_400, problems);
@@ -52,14 +56,17 @@ impl Group for BluetoothSettings {
     }
 }
 
+/// The network of a phone as an uplink.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct BluetoothFailover {
+    /// The phone is an uplink.
     pub enabled: bool,
-    /// MAC address of the phone.
+    /// MAC address of the phone, which is paired.
     pub device_mac: Option<MacAddr>,
     /// Priority among the uplinks; the lowest value is used first.
     pub priority: u64,
+    /// Traffic costs money: probes are sent a tenth as often while another uplink is active.
     pub metered: bool,
     /// Time in seconds that all other uplinks must have been down.
     pub start_after_sec: u64,
@@ -71,10 +78,32 @@ impl Default for BluetoothFailover {
     }
 }
 
+impl BluetoothSettings {
+    /// Reports whether a device may pair and use services.
+    pub fn allows(&self, mac: MacAddr) -> bool {
+        self.allowed_macs.is_empty() || self.allowed_macs.contains(&mac)
+    }
+}
+
+impl BluetoothFailover {
+    /// Returns the uplink that the phone is. `None`: it is none.
+    pub fn uplink(&self, probe: Probe) -> Option<Wan> {
+        let interface: IfName = PAN_INTERFACE.parse().ok()?;
+        self.enabled.then(|| Wan {
+            name: "bluetooth".to_owned(),
+            priority: u32::try_from(self.priority).unwrap_or(u32::MAX),
+            metered: self.metered,
+            // Shared traffic would need the phone at all times.
+            balance: false,
+            probe,
+            ..Wan::of_interface(interface)
+        })
+    }
+}
+
 impl Group for BluetoothFailover {
     const KEY: &'static str = "bluetooth_failover";
     const NOUN: &'static str = "bluetooth_failover";
-    const NEEDS: Option<Capability> = Some(Capability::Bluetooth);
 
     fn validate(&self, _: &State, problems: &mut Problems) {
         if self.enabled && self.device_mac.is_none() {
