@@ -8,6 +8,7 @@ pub mod address;
 pub(crate) mod address_probe;
 pub(crate) mod answer_tap;
 pub(crate) mod backend;
+pub mod bluez;
 pub mod bpf;
 pub(crate) mod bridge_ports;
 pub mod capture;
@@ -22,6 +23,7 @@ pub mod encrypted_volume;
 #[cfg(test)]
 pub(crate) mod fake_backend;
 pub(crate) mod host_name;
+pub(crate) mod interface_name;
 pub(crate) mod json_file;
 pub(crate) mod length_limits;
 pub mod link;

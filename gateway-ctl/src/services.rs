@@ -6,6 +6,7 @@ pub mod anomalies;
 pub mod assistant;
 pub mod auto_rollback;
 pub mod backup;
+pub mod bluetooth;
 pub mod bridges;
 pub mod captive;
 pub mod captures;

@@ -5,6 +5,7 @@
 //! `bpf_run` links against the daemon's code: it runs the kernel programs without a daemon.
 
 pub mod alerts;
+pub mod bluez_mock;
 pub mod bpf_run;
 pub mod browser;
 pub mod capture;

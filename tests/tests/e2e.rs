@@ -8,6 +8,7 @@ mod alerts;
 mod alerts_of_gateway;
 mod allowed_ips;
 mod anomalies;
+mod bluetooth;
 mod bridges;
 mod captive;
 mod captures;

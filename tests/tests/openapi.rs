@@ -40,6 +40,9 @@ const NO_MODEL: &str = "needs a language model: contract assistant";
 /// No encrypted storage is set up in this suite, whatever the host has.
 const NO_STORAGE: &str = "needs device-mapper: vm encrypted_storage";
 
+/// The host of this suite has no Bluetooth adapter.
+const NO_ADAPTER: &str = "needs a Bluetooth adapter: e2e bluetooth";
+
 /// Endpoints whose success is impossible here, with the reason. They are tested regardless.
 const REFUSED: &[(&str, &str)] = &[
     ("GET /ai/models/running", NO_MODEL),
@@ -57,6 +60,17 @@ const REFUSED: &[(&str, &str)] = &[
         "POST /dns/extfilter/enable",
         "a filter that is set would be asked by whatever address was made up: contract extfilter",
     ),
+    ("GET /bluetooth/rssi/{mac}", NO_ADAPTER),
+    ("POST /bluetooth/enable", NO_ADAPTER),
+    ("POST /bluetooth/disable", NO_ADAPTER),
+    ("POST /bluetooth/scan", NO_ADAPTER),
+    ("POST /bluetooth/pair", NO_ADAPTER),
+    ("POST /bluetooth/pan/connect", NO_ADAPTER),
+    ("POST /bluetooth/pan/disconnect", NO_ADAPTER),
+    ("POST /bluetooth/nap/start", NO_ADAPTER),
+    ("POST /bluetooth/nap/stop", NO_ADAPTER),
+    ("PUT /bluetooth/name", NO_ADAPTER),
+    ("DELETE /bluetooth/devices/{mac}", NO_ADAPTER),
     ("POST /federation/exchange", "another gateway signs it: e2e federation"),
     ("POST /federation/pull", "another gateway signs it: e2e federation"),
     ("POST /auth/setup", "there are accounts already: authz accounts"),

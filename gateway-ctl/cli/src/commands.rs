@@ -1,5 +1,6 @@
 //! Table of commands: their words, the API endpoints they call, their output.
 
+mod bluetooth;
 mod build;
 mod flows;
 mod network;
@@ -23,6 +24,7 @@ pub fn table() -> Vec<Kind> {
     objects::kinds(&mut kinds);
     network::kinds(&mut kinds);
     kinds.push(flows::kind());
+    kinds.push(bluetooth::kind());
     operations::kinds(&mut kinds);
     kinds.push(storage::kind());
     kinds

@@ -48,7 +48,7 @@ macro_rules! capabilities {
 
 capabilities! {
     Assistant: InForce, "has no assistant", "the assistant";
-    Bluetooth: Missing, "has no Bluetooth", "the Bluetooth service";
+    Bluetooth: InForce, "has no Bluetooth", "the Bluetooth service";
     Federation: InForce, "does not sync with other gateways", "federation";
     Mesh: Missing, "does not join a mesh", "membership in a mesh";
     ProfileMtu: Missing, "takes the size of packets from the tunnel", "the size of packets of a profile";

@@ -95,6 +95,7 @@ const PAGES: &[Page] = &[
             ("capture/ID/", "capture/$(curl -s $api/diagnostics/captures | jq -r .data[0].id)/"),
         ],
     },
+    Page { file: "bluetooth.md", configuration: "{}", before: "", values: &[] },
     Page { file: "dns.md", configuration: "{}", before: "id=$(device)", values: &[] },
     Page {
         file: "federation.md",

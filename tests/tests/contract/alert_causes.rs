@@ -128,6 +128,7 @@ const CAUSES: &[Row] = &[
         "e2e/alert_causes.rs",
         "secret_that_cannot_be_decrypted_is_an_alert_until_it_is_set_again",
     ),
+    ("bluetooth_ids", "e2e/bluetooth.rs", "flood_of_devices_is_an_alert_and_known_devices_survive_a_restart"),
     (
         "conntrack_full",
         "e2e/conntrack.rs",

@@ -49,10 +49,10 @@ fn exemplify(server: &Server, endpoint: &Endpoint, operation: &mut Value) {
 
 /// Endpoints that the host or the server of models may lack, with 501.
 fn may_be_missing(endpoint: &Endpoint) -> bool {
+    let of_host = ["/bluetooth/", "/ai/models/", "/storage/encrypted/"];
     endpoint.needs().is_some()
         || endpoint.path == "/ai/service"
-        || endpoint.path.starts_with("/ai/models/")
-        || endpoint.path.starts_with("/storage/encrypted/")
+        || of_host.iter().any(|path| endpoint.path.starts_with(path))
 }
 
 /// Returns the configuration. Endpoints that are not implemented may answer 501. A scenario is a sequence of requests

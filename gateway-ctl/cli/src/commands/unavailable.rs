@@ -27,7 +27,6 @@ const POINTERS: &[(&[&str], &str)] = &[
         &["privacy"],
         "Show privacy with gateway-ctl leak-matrix, fail-matrix and leak-check; configure it at /api/v1/privacy.",
     ),
-    (&["bluetooth"], "Configure Bluetooth at /api/v1/bluetooth."),
     (&["wipe", "deadman"], "Configure the dead-man switch and wipe at /api/v1/system."),
 ];
 
