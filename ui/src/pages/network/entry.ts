@@ -43,6 +43,12 @@ export const network: Entry = {
       needs: ['GET /mesh/status', 'GET /mesh/peers'],
       page: () => import('./mesh/mesh'),
     },
+    {
+      path: 'bluetooth',
+      label: (text) => text.bluetooth.tab,
+      needs: ['GET /bluetooth/status'],
+      page: () => import('./bluetooth/bluetooth'),
+    },
   ],
   details: [
     { path: '/network/uplinks/edit', page: () => import('./uplinks-edit') },

@@ -8,6 +8,7 @@ export const functions: Text['functions'] = {
   attachments: 'Anbringung der Programme',
   backup: 'Sicherungen',
   backups: 'Sicherungen',
+  bluetooth: 'Bluetooth',
   bridge_changes: 'Bridges',
   captures: 'Paketmitschnitte',
   commit_confirm: 'Bestätigung von Änderungen',

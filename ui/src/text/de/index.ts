@@ -3,6 +3,7 @@ import { actions } from './actions'
 import { activity } from './activity'
 import { alerts } from './alerts'
 import { anomalies } from './anomalies'
+import { bluetooth } from './bluetooth'
 import { captures } from './captures'
 import { common } from './common'
 import { devices } from './devices'
@@ -46,6 +47,7 @@ export const de: Text = {
   hosts,
   kinds,
   merge,
+  bluetooth,
   mesh,
   network,
   overview,

@@ -7,6 +7,7 @@ export const functions = {
   attachments: 'Attachment of programs',
   backup: 'Backups',
   backups: 'Backups',
+  bluetooth: 'Bluetooth',
   bridge_changes: 'Bridges',
   captures: 'Packet captures',
   commit_confirm: 'Confirmation of changes',

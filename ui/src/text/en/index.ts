@@ -3,6 +3,7 @@ import { actions } from './actions'
 import { activity } from './activity'
 import { alerts } from './alerts'
 import { anomalies } from './anomalies'
+import { bluetooth } from './bluetooth'
 import { captures } from './captures'
 import { common } from './common'
 import { devices } from './devices'
@@ -45,6 +46,7 @@ export const en = {
   hosts,
   kinds,
   merge,
+  bluetooth,
   mesh,
   network,
   overview,
