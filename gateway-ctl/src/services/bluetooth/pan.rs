@@ -97,6 +97,7 @@ impl PanRun {
                 (Ok(_), _) => Err("BlueZ named no interface".to_owned()),
                 (Err(error), _) => Err(error.to_string()),
             };
+            take_snapshot(&bluetooth, &bluez).await;
             let mut state = bluetooth.lock();
             state.pan_error = result.clone().err();
             if let Err(error) = &result {
@@ -115,8 +116,16 @@ impl PanRun {
             if let Err(error) = bluez.execute(&BluetoothOrder::LeaveNetwork(mac)).await {
                 tracing::warn!(device = %mac, %error, "failed to leave the network of a phone");
             }
+            take_snapshot(&bluetooth, &bluez).await;
             bluetooth.wake();
         }));
+    }
+}
+
+/// Reads the objects at the end of a change, which would be due again by those from before.
+async fn take_snapshot(bluetooth: &Bluetooth, bluez: &Bluez) {
+    if let Ok(snapshot) = bluez.read().await {
+        bluetooth.lock().snapshot = snapshot;
     }
 }
 

@@ -2,6 +2,7 @@
 //! start its state is unknown.
 
 use gateway_model::kinds::alert_rule::AlertKind;
+use gateway_model::settings::groups::PAN_INTERFACE;
 use gateway_model::settings::uplink::UplinkState;
 
 use crate::services::active_alerts::ActiveAlerts;
@@ -10,7 +11,10 @@ use crate::world::reports::uplinks::UplinkStates;
 /// Raises the alerts of a report, and ends those that do not apply any more.
 pub(super) fn report(alerts: &ActiveAlerts, states: &UplinkStates) {
     let in_state = |state: UplinkState| {
+        // The phone is offline whenever its network is not joined.
+        let is_idle = move |interface: &str| state == UplinkState::Offline && interface == PAN_INTERFACE;
         let found = states.uplinks.iter().filter(move |(_, report)| report.state == state);
+        let found = found.filter(move |(interface, _)| !is_idle(interface));
         found.map(|(interface, _)| interface.as_str()).collect::<Vec<_>>()
     };
     for (kind, state, text) in [
@@ -59,6 +63,16 @@ mod tests {
     use super::*;
     use crate::clock::SystemClock;
     use crate::world::reports::uplinks::{PinnedUplink, UplinkDecision, UplinkReport};
+
+    #[test]
+    fn phone_whose_network_is_not_joined_is_no_outage() {
+        let alerts = ActiveAlerts::new(SystemClock::shared());
+        let offline = || UplinkReport { state: UplinkState::Offline, ..UplinkReport::default() };
+        let uplinks = [("eth0".to_owned(), offline()), (PAN_INTERFACE.to_owned(), offline())].into();
+        report(&alerts, &UplinkStates { uplinks, ..UplinkStates::default() });
+        let subjects: Vec<String> = alerts.list().into_iter().map(|alert| alert.subject).collect();
+        assert_eq!(subjects, ["eth0"]);
+    }
 
     #[test]
     fn subjects_are_interfaces() {

@@ -21,9 +21,7 @@ const nameOf = ({ name, mac }: Device) => name ?? mac
 export function Devices() {
   const words = useText().bluetooth
   const devices = useGet('/bluetooth/devices', {}, { every: 5000 })
-  const nearby = useGet('/bluetooth/nearby', {}, { every: 5000 })
   const [removing, setRemoving] = useState<Device | null>(null)
-  const [pairing, setPairing] = useState<Device | null>(null)
   const trust = useAction(
     ({ mac, trusted }: Device) => call(client.POST('/bluetooth/pair', { body: { mac, trusted: !trusted } })),
     () => words.done,
@@ -48,7 +46,22 @@ export function Devices() {
       ),
     },
   ]
-  const others: Column<Device>[] = [
+  return (
+    <>
+      <LoadedSection title={words.devices} query={devices} empty={<Empty>{words.noDevices}</Empty>}>
+        {(list) => <Table label={words.devices} rows={list} id={({ mac }) => mac} columns={own} />}
+      </LoadedSection>
+      <Nearby />
+      <RemoveDialog device={removing} onClose={() => setRemoving(null)} />
+    </>
+  )
+}
+
+function Nearby() {
+  const words = useText().bluetooth
+  const nearby = useGet('/bluetooth/nearby', {}, { every: 5000 })
+  const [pairing, setPairing] = useState<Device | null>(null)
+  const columns: Column<Device>[] = [
     ...columnsOf(words),
     {
       numeric: true,
@@ -62,13 +75,9 @@ export function Devices() {
   ]
   return (
     <>
-      <LoadedSection title={words.devices} query={devices} empty={<Empty>{words.noDevices}</Empty>}>
-        {(list) => <Table label={words.devices} rows={list} id={({ mac }) => mac} columns={own} />}
-      </LoadedSection>
       <LoadedSection title={words.nearby} query={nearby} empty={<Empty>{words.noNearby}</Empty>}>
-        {(list) => <Table label={words.nearby} rows={list} id={({ mac }) => mac} columns={others} />}
+        {(list) => <Table label={words.nearby} rows={list} id={({ mac }) => mac} columns={columns} />}
       </LoadedSection>
-      <RemoveDialog device={removing} onClose={() => setRemoving(null)} />
       <Dialog
         open={pairing !== null}
         onClose={() => setPairing(null)}

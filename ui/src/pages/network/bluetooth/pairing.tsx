@@ -11,7 +11,13 @@ import { Failure, Section } from '@/components/section'
 import { useText } from '@/text'
 
 type Pairing = Schemas['Pairing']
-type Input = Schemas['PairInput']
+
+interface Input {
+  mac: string
+  pin?: string
+  passkey?: string
+  accept?: boolean
+}
 
 const pair = (body: Input) => call(client.POST('/bluetooth/pair', { body }))
 
