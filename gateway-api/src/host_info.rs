@@ -1,6 +1,7 @@
 //! The host of the gateway, as read from /proc and /sys. No value is cached or assumed: one that cannot be read is null
 //! or absent.
 
+mod attribute;
 mod power;
 mod sensors;
 
@@ -15,6 +16,7 @@ use rustix::net::{AddressFamily, SocketType};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use attribute::{attribute, read_text};
 pub(crate) use power::PowerSupply;
 pub(crate) use sensors::{Sensor, cpu_temperature};
 
@@ -78,7 +80,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// What the driver of an interface can do with XDP programs.
+    /// Support of a driver for XDP programs.
     pub enum XdpSupport {
         /// It runs programs.
         Native = "native",
@@ -160,15 +162,6 @@ pub(crate) fn kernel_features() -> Vec<&'static str> {
 pub(crate) fn kernel_version(release: &str) -> Option<(u32, u32)> {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit());
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
-}
-
-fn read_text(path: impl AsRef<Path>) -> Option<String> {
-    fs::read_to_string(path).ok()
-}
-
-/// Returns the trimmed text of an attribute. `None` if it is empty or cannot be read.
-fn attribute(path: impl AsRef<Path>) -> Option<String> {
-    read_text(path).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
 fn first_number(text: &str) -> Option<u64> {

@@ -6,7 +6,7 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::attribute;
+use super::attribute::attribute;
 
 /// A supply of power that the kernel knows: a battery, the mains, a UPS, USB.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -14,7 +14,7 @@ pub(crate) struct PowerSupply {
     pub name: String,
     /// Word of the kernel: `Battery`, `Mains`, `UPS`, `USB`, ...
     pub kind: String,
-    /// Whether it supplies power; null for a battery.
+    /// True if it supplies power; null for a battery.
     pub online: Option<bool>,
     /// Charge of a battery in percent; null if it does not report one.
     pub percent: Option<u8>,

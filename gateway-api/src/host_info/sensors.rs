@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::attribute;
+use super::attribute::attribute;
 
 /// Temperature that a sensor measures.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]

@@ -10,10 +10,10 @@ use crate::panics;
 use crate::service::{Context, Service};
 use crate::services::{
     auto_rollback, bluetooth, bridges, captures, conntrack, countries, dhcp, dhcp_clients, encrypted_storage,
-    endings, events, failover_reset, fast_path, flow_check, flow_log, flow_rate, foreign_routers, gateway_verdict,
-    guard_tap, history, hosts, ipv6_lan, kernel_tables, link_frames, moved_flows, neighbour_room, open_files,
-    plan_history, prefix_delegation, proxies, quic_names, storage, time_server, tunnels, uplinks,
-    world_alerts,
+    endings, events, failover_reset, fast_path, flow_check, flow_log, flow_rate, foreign_routers,
+    gateway_verdict, guard_tap, history, hosts, ipv6_lan, kernel_tables, link_frames, moved_flows,
+    neighbour_room, open_files, plan_history, prefix_delegation, proxies, quic_names, storage, time_server,
+    tunnels, uplinks, world_alerts,
 };
 use crate::supervise::joined;
 
