@@ -87,7 +87,7 @@ impl View {
 /// The rule of a mesh whose members may reach each other.
 fn everything() -> FilterRule {
     let ports = PortRange { ip: "*".to_owned(), ports: Ports { first: 0, last: u16::MAX } };
-    FilterRule { src_ips: vec!["*".to_owned()], dst_ports: vec![ports] }
+    FilterRule { src_ips: vec!["*".to_owned()], dst_ports: vec![ports], protocols: Vec::new() }
 }
 
 /// Chooses one node for each approved route: a connected one before others, then the one with the lowest number.

@@ -15,6 +15,9 @@ use crate::keys::{KeyPair, MachineKey};
 const PATTERN: &str = "Noise_IK_25519_ChaChaPoly_BLAKE2s";
 const INITIATION: u8 = 1;
 const RESPONSE: u8 = 2;
+const RESPONSE_BODY: usize = 48;
+/// Bytes of the answer to the first message: type, length, ephemeral key, authentication.
+pub const RESPONSE_BYTES: usize = HEADER + RESPONSE_BODY;
 const RECORD: u8 = 4;
 /// Bytes of the first message: version, type, length, ephemeral key, encrypted machine key, authentication.
 pub const INITIATION_BYTES: usize = 5 + INITIATION_BODY;
@@ -30,6 +33,8 @@ pub const LONGEST_CONTENT: usize = LONGEST_RECORD - HEADER - TAG;
 pub enum NoiseError {
     #[error("the first message is no initiation")]
     NoInitiation,
+    #[error("the coordinator does not answer with a response")]
+    NoResponse,
     #[error("the handshake does not authenticate")]
     Handshake,
     #[error("the record has no valid header")]
@@ -51,10 +56,58 @@ pub struct Session {
     pub opener: Opener,
 }
 
+/// A client that waits for the answer to its first message.
+pub struct Initiator(snow::HandshakeState);
+
+/// Begins a session of a machine with the coordinator that has this key. Returns the first message.
+pub fn initiate(
+    machine: &KeyPair,
+    coordinator: MachineKey,
+    version: u16,
+) -> Result<(Vec<u8>, Initiator), NoiseError> {
+    let prologue = prologue(version);
+    let mut handshake = PATTERN
+        .parse()
+        .map(snow::Builder::new)
+        .and_then(|builder| builder.prologue(prologue.as_bytes()))
+        .and_then(|builder| builder.local_private_key(machine.expose()))
+        .and_then(|builder| builder.remote_public_key(&coordinator.0))
+        .and_then(snow::Builder::build_initiator)
+        .map_err(|_| NoiseError::Handshake)?;
+    let mut body = [0; INITIATION_BODY];
+    let length = handshake.write_message(&[], &mut body).map_err(|_| NoiseError::Handshake)?;
+    if length != INITIATION_BODY {
+        return Err(NoiseError::Handshake);
+    }
+    let [high, low] = u16::try_from(length).map_err(|_| NoiseError::Handshake)?.to_be_bytes();
+    Ok(([&version.to_be_bytes()[..], &[INITIATION, high, low], &body].concat(), Initiator(handshake)))
+}
+
+impl Initiator {
+    /// Reads the answer. It authenticates the coordinator.
+    pub fn finish(mut self, response: &[u8]) -> Result<(Sealer, Opener), NoiseError> {
+        let (&[kind, high, low], body) = response.split_first_chunk().ok_or(NoiseError::NoResponse)?;
+        let length = usize::from(u16::from_be_bytes([high, low]));
+        if kind != RESPONSE || length != RESPONSE_BODY || body.len() != length {
+            return Err(NoiseError::NoResponse);
+        }
+        let read = self.0.read_message(body, &mut [0; RESPONSE_BODY]);
+        if read.map_err(|_| NoiseError::Handshake)? != 0 {
+            return Err(NoiseError::Handshake);
+        }
+        let (to_coordinator, from_coordinator) = self.0.dangerously_get_raw_split();
+        Ok((Sealer(Direction::new(&to_coordinator)), Opener(Direction::new(&from_coordinator))))
+    }
+}
+
+fn prologue(version: u16) -> String {
+    format!("Tailscale Control Protocol v{version}")
+}
+
 /// Answers the first message of a client. Returns the message for the client, and the session.
 pub fn answer(identity: &KeyPair, message: &[u8]) -> Result<(Vec<u8>, Session), NoiseError> {
     let (version, body) = initiation(message)?;
-    let prologue = format!("Tailscale Control Protocol v{version}");
+    let prologue = prologue(version);
     let mut handshake = PATTERN
         .parse()
         .map(snow::Builder::new)
@@ -162,37 +215,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A client of the protocol, by the library for the handshake.
-    pub(crate) struct Client {
-        handshake: snow::HandshakeState,
-    }
-
-    impl Client {
-        fn start(machine: &KeyPair, server: [u8; 32], version: u16) -> (Self, Vec<u8>) {
-            let prologue = format!("Tailscale Control Protocol v{version}");
-            let mut handshake = snow::Builder::new(PATTERN.parse().unwrap())
-                .prologue(prologue.as_bytes())
-                .unwrap()
-                .local_private_key(machine.expose())
-                .unwrap()
-                .remote_public_key(&server)
-                .unwrap()
-                .build_initiator()
-                .unwrap();
-            let mut body = [0; 96];
-            assert_eq!(handshake.write_message(&[], &mut body).unwrap(), 96);
-            let message = [&version.to_be_bytes()[..], &[1, 0, 96], &body].concat();
-            (Self { handshake }, message)
-        }
-
-        fn finish(mut self, response: &[u8]) -> (Sealer, Opener) {
-            assert_eq!(response[..3], [2, 0, 48]);
-            self.handshake.read_message(&response[3..], &mut [0; 64]).unwrap();
-            let (to_server, from_server) = self.handshake.dangerously_get_raw_split();
-            (Sealer(Direction::new(&to_server)), Opener(Direction::new(&from_server)))
-        }
-    }
-
     fn pairs() -> (KeyPair, KeyPair) {
         (KeyPair::of_secret([1; 32]), KeyPair::of_secret([2; 32]))
     }
@@ -200,10 +222,11 @@ mod tests {
     #[test]
     fn client_and_coordinator_agree() {
         let (identity, machine) = pairs();
-        let (client, message) = Client::start(&machine, identity.public(), 130);
+        let (message, client) = initiate(&machine, MachineKey(identity.public()), 130).unwrap();
         assert_eq!(message.len(), INITIATION_BYTES);
         let (response, mut session) = answer(&identity, &message).unwrap();
-        let (mut sealer, mut opener) = client.finish(&response);
+        assert_eq!(response.len(), RESPONSE_BYTES);
+        let (mut sealer, mut opener) = client.finish(&response).unwrap();
         assert_eq!((session.machine.0, session.version), (machine.public(), 130));
         for number in 0..3_u8 {
             let mut record = Vec::new();
@@ -236,9 +259,9 @@ mod tests {
     #[test]
     fn another_identity_or_version_does_not_authenticate() {
         let (identity, machine) = pairs();
-        let (_, mut message) = Client::start(&machine, [5; 32], 130);
+        let (mut message, _) = initiate(&machine, MachineKey([5; 32]), 130).unwrap();
         assert_eq!(answer(&identity, &message).unwrap_err(), NoiseError::Handshake);
-        (_, message) = Client::start(&machine, identity.public(), 130);
+        (message, _) = initiate(&machine, MachineKey(identity.public()), 130).unwrap();
         message[1] = 131;
         assert_eq!(answer(&identity, &message).unwrap_err(), NoiseError::Handshake);
     }
@@ -256,8 +279,12 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_are_taken_for_a_handshake(message: Vec<u8>) {
+        fn no_bytes_are_taken_for_a_handshake(message: Vec<u8>, body in prop::collection::vec(any::<u8>(), RESPONSE_BODY)) {
             prop_assert!(answer(&pairs().0, &message).is_err());
+            for response in [message, [&[2, 0, 48][..], &body].concat()] {
+                let (_, client) = initiate(&pairs().1, MachineKey(pairs().0.public()), 130).unwrap();
+                prop_assert!(client.finish(&response).is_err());
+            }
         }
     }
 }

@@ -3,7 +3,6 @@
 mod admission;
 mod control;
 mod http_routes;
-mod noise_stream;
 mod relay;
 mod stun_socket;
 

@@ -8,8 +8,8 @@ use ipnet::IpNet;
 use serde::{Deserialize, Deserializer, Serialize};
 
 pub use map::{
-    ControlKeys, DerpMap, DerpNode, DerpRegion, DnsConfig, FilterRule, MapRequest, MapResponse, PeerNode,
-    PortRange, Ports, UserProfile,
+    ControlKeys, DerpMap, DerpNode, DerpRegion, DnsConfig, FilterRule, MapRequest, MapResponse, PeerChange,
+    PeerNode, PortRange, Ports, UserProfile,
 };
 pub use register::{Login, RegisterAuth, RegisterRequest, RegisterResponse, User};
 

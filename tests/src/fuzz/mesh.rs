@@ -1,13 +1,19 @@
-//! Target: what clients of the mesh send, before and after their handshake.
+//! Target: what clients of the mesh send, before and after their handshake, and what members of one receive.
+
+use std::time::Duration;
 
 use gateway_mesh::derp::frame::{
-    ClientFrame, FrameError, HEADER, LONGEST_PACKET, parse_client, parse_header,
+    ClientFrame, FrameError, HEADER, LONGEST_PACKET, ServerFrame, parse_client, parse_header, parse_server,
 };
 use gateway_mesh::derp::introduction;
-use gateway_mesh::noise::{INITIATION_BYTES, LONGEST_CONTENT, answer, record_bytes};
-use gateway_mesh::stun::{Transaction, parse_request, response};
-use gateway_mesh::wire::{MapRequest, RegisterRequest};
-use gateway_mesh::{KeyPair, NodeKey};
+use gateway_mesh::network_map::NetworkMap;
+use gateway_mesh::noise::{
+    INITIATION_BYTES, LONGEST_CONTENT, RESPONSE_BYTES, answer, initiate, record_bytes,
+};
+use gateway_mesh::packet_filter::{PacketFilter, UdpFlows};
+use gateway_mesh::stun::{Transaction, parse_request, parse_response, response};
+use gateway_mesh::wire::{ControlKeys, FilterRule, MapRequest, RegisterRequest, RegisterResponse};
+use gateway_mesh::{DiscoKey, KeyPair, MachineKey, MapReader, NodeKey, disco};
 
 /// Reads the bytes as each kind of message. Checks that none passes for authentic, and that lengths are within the
 /// bytes and within the limits of the protocol.
@@ -17,6 +23,69 @@ pub fn mesh(data: &[u8]) {
     relay(&identity, data);
     stun(data);
     requests(data);
+    coordinator(&identity, data);
+    peers(&identity, data);
+}
+
+/// Reads the bytes as messages of a coordinator and a relay to a member.
+fn coordinator(identity: &KeyPair, data: &[u8]) {
+    let mut response = [&[2, 0, 48][..], data].concat();
+    response.resize(RESPONSE_BYTES, 0);
+    let (_, initiator) = initiate(identity, MachineKey(identity.public()), 113).expect("a first message");
+    assert!(initiator.finish(&response).is_err(), "a response without knowledge of a key");
+    let length = u32::try_from(data.len()).expect("few").to_le_bytes();
+    for bytes in [data, &[&length[..], data].concat()] {
+        let (mut reader, mut map) = (MapReader::default(), NetworkMap::default());
+        reader.receive(bytes);
+        while let Ok(Some(message)) = reader.next_message() {
+            map.apply(message);
+        }
+        let filter = PacketFilter::new(map.filter_rules(), Vec::new());
+        assert!(
+            !filter.admits(data, &UdpFlows::default(), Duration::ZERO),
+            "a packet for a host without addresses"
+        );
+    }
+    for parsed in [
+        serde_json::from_slice::<ControlKeys>(data).is_ok(),
+        serde_json::from_slice::<RegisterResponse>(data).is_ok(),
+    ] {
+        assert!(!parsed || data.contains(&b'{'), "a message that is no object");
+    }
+    let Some((header, content)) = data.split_first_chunk::<HEADER>() else { return };
+    let Ok(header) = parse_header(*header) else { return };
+    let Some(content) = content.get(..header.length) else { return };
+    if let Ok(Some(frame)) = parse_server(header, content) {
+        if let ServerFrame::Info(sealed) = &frame {
+            assert!(
+                introduction::open_relay(identity, identity.public(), sealed).is_err(),
+                "a relay without a key"
+            );
+        }
+        let mut written = Vec::new();
+        frame.write(&mut written);
+        assert!(written.len() <= HEADER + content.len().max(33), "a frame grows");
+    }
+}
+
+/// Reads the bytes as messages of peers and STUN servers to a member.
+fn peers(identity: &KeyPair, data: &[u8]) {
+    if let Some(from) = disco::sender(data) {
+        assert_eq!(disco::open(identity, from, data), None, "a message without knowledge of a key");
+    }
+    assert_eq!(disco::open(identity, DiscoKey([7; 32]), data), None);
+    // Not sealed, as the owner of a key could send it.
+    disco::parse(data);
+    parse_response(data);
+    let length = u16::try_from(data.len() % 60_000).expect("few").to_be_bytes();
+    let answer = [&[1, 1][..], &length, &[0x21, 0x12, 0xa4, 0x42], &[7; 12], data].concat();
+    if let Some((transaction, _)) = parse_response(&answer) {
+        assert_eq!(transaction, Transaction([7; 12]));
+    }
+    let nothing = PacketFilter::new([].iter().map(|rule: &FilterRule| rule), Vec::new());
+    let mut flows = UdpFlows::default();
+    flows.sent(data, Duration::ZERO);
+    assert!(!nothing.admits(data, &flows, Duration::ZERO), "a packet for another host");
 }
 
 fn handshake(identity: &KeyPair, data: &[u8]) {

@@ -95,6 +95,21 @@ pub fn parse_client(header: FrameHeader, content: &[u8]) -> Result<ClientFrame<'
     })
 }
 
+impl ClientFrame<'_> {
+    /// Appends the frame.
+    pub fn write(&self, to: &mut Vec<u8>) {
+        match self {
+            Self::Info { key, sealed } => frame(CLIENT_INFO, &[&key.0, sealed], to),
+            Self::Send { to: peer, packet } => frame(SEND_PACKET, &[&peer.0, packet], to),
+            Self::Preferred(is_home) => frame(PREFERRED, &[&[u8::from(*is_home)]], to),
+            Self::Ping(number) => frame(PING, &[number], to),
+            Self::Pong(number) => frame(PONG, &[number], to),
+            // A frame without a meaning has no form.
+            Self::Other => {}
+        }
+    }
+}
+
 /// Reason for which a packet cannot reach a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GoneReason {
@@ -117,7 +132,36 @@ pub enum ServerFrame {
         peer: NodeKey,
         reason: GoneReason,
     },
+    Ping([u8; 8]),
     Pong([u8; 8]),
+}
+
+/// Reads the content of a server's frame; none of those that a client has no use for.
+pub fn parse_server(header: FrameHeader, content: &[u8]) -> Result<Option<ServerFrame>, FrameError> {
+    if content.len() != header.length {
+        return Err(FrameError::Content);
+    }
+    let key = |content: &[u8]| content.first_chunk::<KEY>().copied().ok_or(FrameError::Content);
+    let number = || content.first_chunk::<8>().copied().ok_or(FrameError::Content);
+    Ok(Some(match header.kind {
+        SERVER_KEY => ServerFrame::Key(key(content.strip_prefix(MAGIC).ok_or(FrameError::Content)?)?),
+        SERVER_INFO => ServerFrame::Info(content.to_vec()),
+        RECEIVE_PACKET => {
+            let packet = content.get(KEY..).ok_or(FrameError::Content)?.to_vec();
+            ServerFrame::Received { from: NodeKey(key(content)?), packet }
+        }
+        KEEP_ALIVE => ServerFrame::KeepAlive,
+        PEER_GONE => {
+            let reason = match content.get(KEY) {
+                Some(1) => GoneReason::NotHere,
+                _ => GoneReason::Disconnected,
+            };
+            ServerFrame::PeerGone { peer: NodeKey(key(content)?), reason }
+        }
+        PING => ServerFrame::Ping(number()?),
+        PONG => ServerFrame::Pong(number()?),
+        _ => return Ok(None),
+    }))
 }
 
 impl ServerFrame {
@@ -129,6 +173,7 @@ impl ServerFrame {
             Self::Received { from, packet } => frame(RECEIVE_PACKET, &[&from.0, packet], to),
             Self::KeepAlive => frame(KEEP_ALIVE, &[], to),
             Self::PeerGone { peer, reason } => frame(PEER_GONE, &[&peer.0, &[*reason as u8]], to),
+            Self::Ping(number) => frame(PING, &[number], to),
             Self::Pong(number) => frame(PONG, &[number], to),
         }
     }
@@ -172,7 +217,51 @@ mod tests {
         assert_eq!(parse_header([0xff; HEADER]), Err(FrameError::TooLong));
     }
 
+    fn any_server_frame() -> impl Strategy<Value = ServerFrame> {
+        let key = any::<[u8; 32]>();
+        let reason = prop_oneof![Just(GoneReason::Disconnected), Just(GoneReason::NotHere)];
+        prop_oneof![
+            key.prop_map(ServerFrame::Key),
+            any::<Vec<u8>>().prop_map(ServerFrame::Info),
+            (key, any::<Vec<u8>>())
+                .prop_map(|(from, packet)| ServerFrame::Received { from: NodeKey(from), packet }),
+            Just(ServerFrame::KeepAlive),
+            (key, reason).prop_map(|(peer, reason)| ServerFrame::PeerGone { peer: NodeKey(peer), reason }),
+            any::<[u8; 8]>().prop_map(ServerFrame::Ping),
+            any::<[u8; 8]>().prop_map(ServerFrame::Pong),
+        ]
+    }
+
     proptest! {
+        #[test]
+        fn client_reads_what_the_server_writes(sent in any_server_frame()) {
+            let mut bytes = Vec::new();
+            sent.write(&mut bytes);
+            let (header, content) = bytes.split_first_chunk::<HEADER>().unwrap();
+            let header = parse_header(*header).unwrap();
+            prop_assert_eq!(parse_server(header, content), Ok(Some(sent)));
+        }
+
+        #[test]
+        fn server_reads_what_the_client_writes(key: [u8; 32], packet: Vec<u8>, number: [u8; 8], is_home: bool) {
+            for sent in [
+                ClientFrame::Info { key: NodeKey(key), sealed: &packet },
+                ClientFrame::Send { to: NodeKey(key), packet: &packet },
+                ClientFrame::Preferred(is_home),
+                ClientFrame::Pong(number),
+            ] {
+                let mut bytes = Vec::new();
+                sent.write(&mut bytes);
+                prop_assert_eq!(parse(&bytes), Ok(sent));
+            }
+        }
+
+        #[test]
+        fn no_bytes_make_the_client_fail(kind: u8, content: Vec<u8>) {
+            // A frame is read or refused.
+            let _ = parse_server(FrameHeader { kind, length: content.len() }, &content);
+        }
+
         #[test]
         fn no_frame_is_longer_than_its_packet(kind: u8, content in prop::collection::vec(any::<u8>(), 0..200)) {
             let header = FrameHeader { kind, length: content.len() };

@@ -32,28 +32,56 @@ pub struct ClientInfo {
     pub version: u32,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 struct ServerInfo {
+    #[serde(default)]
     version: u32,
+}
+
+/// Introduction as a member writes it.
+#[derive(Serialize)]
+struct MemberInfo {
+    version: u32,
+    #[serde(rename = "CanAckPings")]
+    can_ack_pings: bool,
+}
+
+/// Seals the introduction of a member for a relay.
+pub fn seal_member(member: &KeyPair, relay: [u8; 32]) -> Result<Vec<u8>, IntroductionError> {
+    let info = MemberInfo { version: PROTOCOL_VERSION, can_ack_pings: true };
+    seal_text(member, NodeKey(relay), &serde_json::to_vec(&info).map_err(|_| IntroductionError::Json)?)
+}
+
+/// Opens the introduction of a relay, which proves that it owns its key.
+pub fn open_relay(member: &KeyPair, relay: [u8; 32], sealed: &[u8]) -> Result<(), IntroductionError> {
+    let text = open_text(member, NodeKey(relay), sealed)?;
+    let ServerInfo { version: _ } = serde_json::from_slice(&text).map_err(|_| IntroductionError::Json)?;
+    Ok(())
 }
 
 /// Opens the introduction of a client.
 pub fn open(relay: &KeyPair, client: NodeKey, sealed: &[u8]) -> Result<ClientInfo, IntroductionError> {
-    let (nonce, text) = sealed.split_first_chunk::<NONCE>().ok_or(IntroductionError::Sealed)?;
-    if text.len() > LONGEST {
-        return Err(IntroductionError::Sealed);
-    }
-    let text = salsa_box(relay, client).decrypt(Nonce::from_slice(nonce), text);
-    serde_json::from_slice(&text.map_err(|_| IntroductionError::Sealed)?).map_err(|_| IntroductionError::Json)
+    serde_json::from_slice(&open_text(relay, client, sealed)?).map_err(|_| IntroductionError::Json)
 }
 
 /// Seals the introduction of the relay.
 pub fn seal(relay: &KeyPair, client: NodeKey) -> Result<Vec<u8>, IntroductionError> {
     let text = serde_json::to_vec(&ServerInfo { version: PROTOCOL_VERSION });
-    let text = text.map_err(|_| IntroductionError::Json)?;
+    seal_text(relay, client, &text.map_err(|_| IntroductionError::Json)?)
+}
+
+fn open_text(own: &KeyPair, other: NodeKey, sealed: &[u8]) -> Result<Vec<u8>, IntroductionError> {
+    let (nonce, text) = sealed.split_first_chunk::<NONCE>().ok_or(IntroductionError::Sealed)?;
+    if text.len() > LONGEST {
+        return Err(IntroductionError::Sealed);
+    }
+    salsa_box(own, other).decrypt(Nonce::from_slice(nonce), text).map_err(|_| IntroductionError::Sealed)
+}
+
+fn seal_text(own: &KeyPair, other: NodeKey, text: &[u8]) -> Result<Vec<u8>, IntroductionError> {
     let mut nonce = [0; NONCE];
     getrandom::fill(&mut nonce).map_err(|_| IntroductionError::Random)?;
-    let sealed = salsa_box(relay, client).encrypt(Nonce::from_slice(&nonce), &*text);
+    let sealed = salsa_box(own, other).encrypt(Nonce::from_slice(&nonce), text);
     Ok([&nonce[..], &sealed.map_err(|_| IntroductionError::Sealed)?].concat())
 }
 
@@ -79,6 +107,17 @@ mod tests {
         let answer = seal(&relay, key).unwrap();
         let (nonce, text) = answer.split_first_chunk::<24>().unwrap();
         assert_eq!(from_client.decrypt(Nonce::from_slice(nonce), text).unwrap(), br#"{"version":2}"#);
+    }
+
+    #[test]
+    fn member_and_relay_introduce_themselves() {
+        let (relay, member) = (KeyPair::of_secret([1; 32]), KeyPair::of_secret([2; 32]));
+        let key = NodeKey(member.public());
+        let sealed = seal_member(&member, relay.public()).unwrap();
+        assert_eq!(open(&relay, key, &sealed), Ok(ClientInfo { version: 2 }));
+        let answer = seal(&relay, key).unwrap();
+        assert_eq!(open_relay(&member, relay.public(), &answer), Ok(()));
+        assert_eq!(open_relay(&member, [9; 32], &answer), Err(IntroductionError::Sealed));
     }
 
     proptest! {

@@ -18,11 +18,11 @@ use serde::de::DeserializeOwned;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 
-use super::noise_stream::NoiseStream;
 use crate::coordinator::{Connection, Coordinator, Next};
 use crate::keys::{ChallengeKey, KeyPair, MachineKey};
 use crate::map_frame::map_frame;
 use crate::noise::Session;
+use crate::noise_stream::NoiseStream;
 use crate::wire::{MapRequest, MapResponse, RegisterRequest};
 
 /// Bytes of a request.

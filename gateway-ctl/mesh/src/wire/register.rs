@@ -6,14 +6,21 @@ use super::{HostInfo, null_as_default};
 use crate::keys::NodeKey;
 
 /// A request to admit a node, to renew its key, or to end it.
-#[derive(Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct RegisterRequest {
+    /// Version of the protocol.
+    pub version: u32,
     pub node_key: NodeKey,
     /// The key that `node_key` replaces.
     pub old_node_key: NodeKey,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub auth: Option<RegisterAuth>,
+    /// The URL of a login whose end the client waits for.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub followup: String,
     /// End of the key of the node. One in the past ends the node.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub expiry: Option<jiff::Timestamp>,
     #[serde(alias = "HostInfo", deserialize_with = "null_as_default")]
     pub hostinfo: HostInfo,
@@ -22,20 +29,23 @@ pub struct RegisterRequest {
 }
 
 /// The proof that a node may register. It has no `Debug`: the key is a secret.
-#[derive(Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct RegisterAuth {
     pub auth_key: Option<String>,
 }
 
 /// The answer to a registration.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "PascalCase")]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
 pub struct RegisterResponse {
+    #[serde(skip_deserializing)]
     pub user: User,
+    #[serde(skip_deserializing)]
     pub login: Login,
     pub node_key_expired: bool,
     pub machine_authorized: bool,
+    /// URL at which a person logs in. Empty: none is needed.
     #[serde(rename = "AuthURL")]
     pub auth_url: String,
     /// Reason of a refusal.

@@ -16,7 +16,7 @@ const MOST_UNSENT: usize = 64 << 10;
 
 /// A stream over the records of a session.
 #[derive(Debug)]
-pub(super) struct NoiseStream<S> {
+pub(crate) struct NoiseStream<S> {
     socket: S,
     sealer: Sealer,
     opener: Opener,
@@ -30,9 +30,16 @@ pub(super) struct NoiseStream<S> {
 }
 
 impl<S> NoiseStream<S> {
-    pub(super) fn new(socket: S, sealer: Sealer, opener: Opener) -> Self {
+    pub(crate) fn new(socket: S, sealer: Sealer, opener: Opener) -> Self {
         let (received, content) = (BytesMut::new(), BytesMut::new());
         Self { socket, sealer, opener, received, content, unsent: Vec::new(), sent: 0 }
+    }
+
+    /// Puts content back, to be read again before all other.
+    pub(crate) fn unread(&mut self, content: &[u8]) {
+        let rest = std::mem::take(&mut self.content);
+        self.content.extend_from_slice(content);
+        self.content.extend_from_slice(&rest);
     }
 
     /// Decrypts the records that are whole.
