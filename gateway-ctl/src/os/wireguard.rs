@@ -9,6 +9,7 @@ mod device;
 mod error;
 mod kernel;
 mod keys;
+mod mesh_device;
 mod userspace;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,6 +20,8 @@ pub use device::{CoverStatus, DeviceConfig, DeviceStatus, Drops, Engine, PeerCon
 pub use error::Error;
 pub use gateway_model::wgconf::Key;
 pub use keys::{KeyPair, generate_keypair, generate_preshared_key, public_key};
+pub use mesh_device::MeshDevice;
+pub use userspace::path_layer::{PathLayer, relayed_address};
 
 /// Longest interface name of Linux.
 const MAX_NAME: usize = 15;

@@ -89,6 +89,8 @@ pub struct Drops {
     pub no_peer: u64,
     /// The inner source address does not belong to the peer that sent it.
     pub wrong_source: u64,
+    /// The packet filter of the mesh does not let the inner packet in.
+    pub filtered: u64,
     /// The network refused the outer packet.
     pub send_failed: u64,
     /// The TUN device refused the inner packet (its link is down), or supplied one that cannot be split.

@@ -7,6 +7,7 @@
 mod cover;
 mod identity;
 mod outbox;
+pub(super) mod path_layer;
 mod peer;
 mod receive;
 mod shared;
@@ -16,6 +17,7 @@ mod transmit;
 
 use std::collections::BTreeMap;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,6 +29,7 @@ use tokio::time::Instant;
 use tun_rs::DeviceBuilder;
 
 use self::cover::Cover;
+use self::path_layer::{PathLayer, Paths};
 use self::shared::{Counters, Shared};
 use self::sockets::Sockets;
 use self::table::Table;
@@ -36,6 +39,7 @@ use super::error::Error;
 /// Time limit for a removed link to vanish.
 const REMOVAL_DEADLINE: Duration = Duration::from_secs(5);
 const REMOVAL_POLL: Duration = Duration::from_millis(5);
+
 /// The devices of this process.
 #[derive(Debug, Default)]
 pub(super) struct Userspace {
@@ -44,10 +48,11 @@ pub(super) struct Userspace {
     cover: Mutex<CoverSettings>,
 }
 
-struct Device {
+pub(super) struct Device {
     config: DeviceConfig,
     shared: Arc<Shared>,
     sockets: Arc<Sockets>,
+    paths: Option<Paths>,
     tasks: JoinSet<()>,
     /// MTU for which the running tasks sized their buffers.
     running_mtu: u16,
@@ -59,7 +64,7 @@ impl Userspace {
         match devices.get_mut(&config.name) {
             Some(device) => device.change(config).await,
             None => {
-                let device = Device::create(config, self.cover.lock().await.clone()).await?;
+                let device = Device::create(config, self.cover.lock().await.clone(), None).await?;
                 devices.insert(config.name.clone(), device);
                 Ok(())
             }
@@ -122,13 +127,18 @@ impl Userspace {
 }
 
 impl Device {
-    async fn create(config: &DeviceConfig, cover: CoverSettings) -> Result<Self, Error> {
+    pub(super) async fn create(
+        config: &DeviceConfig,
+        cover: CoverSettings,
+        paths: Option<Paths>,
+    ) -> Result<Self, Error> {
         let name = &config.name;
         if link_exists(name) {
             return Err(Error::NameTaken(name.clone()));
         }
         let failed = |source| Error::Create { name: name.clone(), source };
-        let sockets = Arc::new(bind(config).await?);
+        let layer = paths.as_ref().map(|paths| Arc::clone(&paths.layer));
+        let sockets = Arc::new(bind(config, layer.clone()).await?);
         let table = Table::build(config, None).map_err(|error| failed(error.into()))?;
         let tun = DeviceBuilder::new()
             .name(name)
@@ -142,17 +152,21 @@ impl Device {
             .map_err(failed)?;
         silence_ipv6_autoconfiguration(name);
         let (table, drops) = (ArcSwap::from_pointee(table), Counters::default());
-        let shared = Arc::new(Shared { tun, table, drops, cover: Cover::new(cover) });
-        let tasks = run(&shared, &sockets, config.mtu);
-        Ok(Self { config: config.clone(), shared, sockets, tasks, running_mtu: config.mtu })
+        let shared = Arc::new(Shared { tun, table, drops, cover: Cover::new(cover), layer });
+        let tasks = run(&shared, &sockets, paths.as_ref(), config.mtu);
+        Ok(Self { config: config.clone(), shared, sockets, paths, tasks, running_mtu: config.mtu })
     }
 
     /// Changes the device. All fallible steps come first, and the new table takes effect in one store.
-    async fn change(&mut self, config: &DeviceConfig) -> Result<(), Error> {
+    pub(super) async fn change(&mut self, config: &DeviceConfig) -> Result<(), Error> {
         let name = &config.name;
         let failed = |source| Error::Link { action: "change", name: name.clone(), source };
         let other_port = config.listen_port.is_some_and(|port| port != self.sockets.port());
-        let sockets = if other_port { Arc::new(bind(config).await?) } else { Arc::clone(&self.sockets) };
+        let sockets = if other_port {
+            Arc::new(bind(config, self.shared.layer.clone()).await?)
+        } else {
+            Arc::clone(&self.sockets)
+        };
         sockets.set_fwmark(config.fwmark).map_err(failed)?;
         let old = self.shared.table.load_full();
         let table = Table::build(config, Some((&old, &self.config))).map_err(|error| failed(error.into()))?;
@@ -161,7 +175,7 @@ impl Device {
         if other_port || config.mtu != self.running_mtu {
             self.tasks.shutdown().await;
             self.sockets = sockets;
-            self.tasks = run(&self.shared, &self.sockets, config.mtu);
+            self.tasks = run(&self.shared, &self.sockets, self.paths.as_ref(), config.mtu);
             self.running_mtu = config.mtu;
         }
         if config.fwmark != self.config.fwmark {
@@ -175,7 +189,24 @@ impl Device {
         self.shared.table.load().peers().for_each(|peer| peer.trigger_handshake());
     }
 
-    fn status(&self) -> DeviceStatus {
+    /// Sends the packets of a peer to this address from now on, wherever its own come from.
+    pub(super) fn pin_endpoint(&self, peer: &[u8; 32], endpoint: SocketAddr) {
+        if let Some(peer) = self.shared.table.load().peer(peer) {
+            peer.pin_endpoint(endpoint);
+        }
+    }
+
+    /// Sends a datagram that is not one of WireGuard, if the socket has room.
+    pub(super) fn try_send(&self, datagram: &[u8], to: SocketAddr) -> io::Result<()> {
+        self.sockets.try_send(datagram, to)
+    }
+
+    /// Reports whether the TUN device is gone, because an outsider removed it.
+    pub(super) fn is_lost(&mut self) -> bool {
+        self.tasks.try_join_next().is_some()
+    }
+
+    pub(super) fn status(&self) -> DeviceStatus {
         let table = self.shared.table.load();
         DeviceStatus {
             engine: Engine::Userspace,
@@ -185,7 +216,7 @@ impl Device {
         }
     }
 
-    async fn close(mut self, name: &str) -> Result<(), Error> {
+    pub(super) async fn close(mut self, name: &str) -> Result<(), Error> {
         self.tasks.shutdown().await;
         let failed = |source| Error::Link { action: "close", name: name.to_owned(), source };
         // Closing the descriptor takes the link down, which waits for the kernel's grace periods.
@@ -207,8 +238,12 @@ impl std::fmt::Debug for Device {
     }
 }
 
-fn run(shared: &Arc<Shared>, sockets: &Arc<Sockets>, mtu: u16) -> JoinSet<()> {
+fn run(shared: &Arc<Shared>, sockets: &Arc<Sockets>, paths: Option<&Paths>, mtu: u16) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
+    if let Some(paths) = paths {
+        let datagrams = Arc::clone(&paths.datagrams);
+        tasks.spawn(receive::relayed(Arc::clone(shared), Arc::clone(sockets), datagrams));
+    }
     tasks.spawn(transmit::packets(Arc::clone(shared), Arc::clone(sockets), mtu));
     tasks.spawn(transmit::timers(Arc::clone(shared), Arc::clone(sockets)));
     tasks.spawn(cover::packets(Arc::clone(shared), Arc::clone(sockets)));
@@ -218,8 +253,8 @@ fn run(shared: &Arc<Shared>, sockets: &Arc<Sockets>, mtu: u16) -> JoinSet<()> {
     tasks
 }
 
-async fn bind(config: &DeviceConfig) -> Result<Sockets, Error> {
-    Sockets::bind(config.listen_port, config.fwmark).await.map_err(|source| Error::Socket {
+async fn bind(config: &DeviceConfig, layer: Option<Arc<dyn PathLayer>>) -> Result<Sockets, Error> {
+    Sockets::bind(config.listen_port, config.fwmark, layer).await.map_err(|source| Error::Socket {
         name: config.name.clone(),
         port: config.listen_port.unwrap_or(0),
         source,

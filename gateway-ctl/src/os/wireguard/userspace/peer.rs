@@ -33,6 +33,8 @@ pub(super) struct Peer {
 struct State {
     tunn: Tunn,
     endpoint: Option<SocketAddr>,
+    /// True if the endpoint stays, wherever the packets of the peer come from.
+    is_pinned: bool,
     keepalive: Option<Duration>,
     /// Time of the last authentic message in either direction. `None` makes a keepalive due at once.
     last_traffic: Option<Instant>,
@@ -74,6 +76,7 @@ impl Peer {
         let state = State {
             tunn: machine(identity, config, index),
             endpoint: config.endpoint.map(canonical),
+            is_pinned: false,
             keepalive: interval(config),
             last_traffic: None,
             last_heard: None,
@@ -116,6 +119,13 @@ impl Peer {
             state.keepalive = interval(wanted);
             state.last_traffic = None;
         }
+    }
+
+    /// Sets the endpoint for good. A handshake starts if there is no session.
+    pub(super) fn pin_endpoint(&self, endpoint: SocketAddr) {
+        let mut state = self.state.lock();
+        (state.endpoint, state.is_pinned) = (Some(canonical(endpoint)), true);
+        state.restart = !state.has_session();
     }
 
     /// Sends to the peer at the next tick, or starts a handshake. The peer may have to learn this end's address.
@@ -193,7 +203,9 @@ impl Peer {
                 Received::Consumed
             }
         };
-        state.endpoint = Some(from);
+        if !state.is_pinned {
+            state.endpoint = Some(from);
+        }
         state.last_traffic = Some(now);
         state.last_heard = Some(now);
         state.rx_bytes += datagram.len() as u64;

@@ -10,6 +10,7 @@ use tokio::task::coop::consume_budget;
 use tokio::time::Instant;
 use tun_rs::{GROTable, VIRTIO_NET_HDR_LEN};
 
+use super::path_layer::RelayedDatagrams;
 use super::peer::{Kind, Received};
 use super::shared::{Shared, count};
 use super::sockets::{Family, MAX_DATAGRAM, Sockets};
@@ -68,6 +69,23 @@ pub(super) async fn datagrams(shared: Arc<Shared>, sockets: Arc<Sockets>, family
     }
 }
 
+/// Decrypts the datagrams that relays deliver, and writes them to the TUN device.
+pub(super) async fn relayed(shared: Arc<Shared>, sockets: Arc<Sockets>, datagrams: RelayedDatagrams) {
+    let mut datagrams = datagrams.lock().await;
+    let mut packets = [Vec::with_capacity(2 * VIRTIO_NET_HDR_LEN + MAX_DATAGRAM)];
+    let mut merge = GROTable::default();
+    while let Some((from, datagram)) = datagrams.recv().await {
+        let (now, table) = (Instant::now(), shared.table.load_full());
+        let receiver = Receiver { shared: &shared, sockets: &sockets, table: &table, now };
+        if receiver.receive(&datagram, from, &mut packets[0]) {
+            deliver(&shared, &mut merge, &mut packets).await;
+        }
+        consume_budget().await;
+    }
+    // No relay is left; the device works on.
+    std::future::pending::<()>().await;
+}
+
 async fn deliver(shared: &Shared, merge: &mut GROTable, packets: &mut [Vec<u8>]) {
     if shared.tun.send_multiple(merge, packets, VIRTIO_NET_HDR_LEN).await.is_err() {
         count(&shared.drops.device_failed);
@@ -85,6 +103,9 @@ impl Receiver<'_> {
     /// Reports whether `slot` now holds a packet for the device, behind the space for the device's header.
     fn receive(&self, datagram: &[u8], from: SocketAddr, slot: &mut Vec<u8>) -> bool {
         let drops = &self.shared.drops;
+        if self.shared.layer.as_ref().is_some_and(|layer| layer.take(datagram, from)) {
+            return false;
+        }
         let mut cookie = [0; COOKIE_REPLY];
         let packet = match self.table.identity.gate.verify_packet(Some(from.ip()), datagram, &mut cookie) {
             Ok(packet) => packet,
@@ -119,6 +140,11 @@ impl Receiver<'_> {
                 let allowed = self.table.by_address(source).is_some_and(|owner| Arc::ptr_eq(owner, peer));
                 if !allowed {
                     count(&drops.wrong_source);
+                    return false;
+                }
+                let packet = &slot[VIRTIO_NET_HDR_LEN..VIRTIO_NET_HDR_LEN + len];
+                if self.shared.layer.as_ref().is_some_and(|layer| !layer.admits(packet)) {
+                    count(&drops.filtered);
                     return false;
                 }
                 slot.truncate(VIRTIO_NET_HDR_LEN + len);

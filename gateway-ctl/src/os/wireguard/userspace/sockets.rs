@@ -6,6 +6,7 @@
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::AsRawFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -17,6 +18,8 @@ use rustix::net::sockopt;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
+
+use super::path_layer::{PathLayer, is_relayed};
 
 /// Longest UDP payload, larger than the longest inner packet.
 pub(super) const MAX_DATAGRAM: usize = 65535;
@@ -40,7 +43,6 @@ pub(super) struct Burst {
     pub(super) segment: usize,
 }
 
-#[derive(Debug)]
 pub(super) struct Sockets {
     v4: UdpSocket,
     /// Absent on a kernel without IPv6.
@@ -48,14 +50,20 @@ pub(super) struct Sockets {
     port: u16,
     /// True if bursts are sent in one call.
     segments: AtomicBool,
+    /// Sends to relayed peers; absent on devices without any.
+    layer: Option<Arc<dyn PathLayer>>,
 }
 
 impl Sockets {
     /// Binds to the port in both families, or to any port that is free in both.
-    pub(super) async fn bind(port: Option<u16>, fwmark: u32) -> io::Result<Self> {
+    pub(super) async fn bind(
+        port: Option<u16>,
+        fwmark: u32,
+        layer: Option<Arc<dyn PathLayer>>,
+    ) -> io::Result<Self> {
         let mut attempt = 1;
         loop {
-            match Self::bind_once(port.unwrap_or(0), fwmark) {
+            match Self::bind_once(port.unwrap_or(0), fwmark, layer.clone()) {
                 Err(error) if attempt < MAX_ATTEMPTS && error.kind() == io::ErrorKind::AddrInUse => {
                     attempt += 1;
                     tokio::time::sleep(RETRY_INTERVAL).await;
@@ -65,7 +73,7 @@ impl Sockets {
         }
     }
 
-    fn bind_once(port: u16, fwmark: u32) -> io::Result<Self> {
+    fn bind_once(port: u16, fwmark: u32, layer: Option<Arc<dyn PathLayer>>) -> io::Result<Self> {
         let v4 = open(Domain::IPV4, (Ipv4Addr::UNSPECIFIED, port).into(), fwmark)?;
         let port = v4.local_addr()?.port();
         let v6 = match open(Domain::IPV6, (Ipv6Addr::UNSPECIFIED, port).into(), fwmark) {
@@ -73,7 +81,7 @@ impl Sockets {
             Err(error) if error.raw_os_error() == Some(libc::EAFNOSUPPORT) => None,
             Err(error) => return Err(error),
         };
-        Ok(Self { v4, v6, port, segments: AtomicBool::new(true) })
+        Ok(Self { v4, v6, port, segments: AtomicBool::new(true), layer })
     }
 
     pub(super) fn port(&self) -> u16 {
@@ -91,8 +99,17 @@ impl Sockets {
         Ok(())
     }
 
+    /// Returns what sends to a peer that has no address of its own.
+    fn relay_to(&self, to: SocketAddr) -> Option<&dyn PathLayer> {
+        self.layer.as_deref().filter(|_| is_relayed(to))
+    }
+
     /// Sends a datagram and waits for room in the socket's buffer.
     pub(super) async fn send(&self, datagram: &[u8], to: SocketAddr) -> io::Result<()> {
+        if let Some(layer) = self.relay_to(to) {
+            layer.relay(to, datagram);
+            return Ok(());
+        }
         let socket = self.towards(to)?;
         loop {
             match socket.try_send_to(datagram, to) {
@@ -111,6 +128,10 @@ impl Sockets {
     ) -> io::Result<()> {
         if datagrams.len() <= segment {
             return self.send(datagrams, to).await;
+        }
+        if let Some(layer) = self.relay_to(to) {
+            datagrams.chunks(segment).for_each(|datagram| layer.relay(to, datagram));
+            return Ok(());
         }
         if self.segments.load(Ordering::Relaxed) {
             match self.send_segments(datagrams, segment, to).await {
@@ -145,6 +166,10 @@ impl Sockets {
 
     /// Sends a datagram if the socket has room.
     pub(super) fn try_send(&self, datagram: &[u8], to: SocketAddr) -> io::Result<()> {
+        if let Some(layer) = self.relay_to(to) {
+            layer.relay(to, datagram);
+            return Ok(());
+        }
         self.towards(to)?.try_send_to(datagram, to).map(drop)
     }
 

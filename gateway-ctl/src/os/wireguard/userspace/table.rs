@@ -68,6 +68,11 @@ impl Table {
         self.by_key.values()
     }
 
+    /// Returns the peer with this key.
+    pub(super) fn peer(&self, key: &[u8; 32]) -> Option<&Arc<Peer>> {
+        self.by_key.get(key)
+    }
+
     /// Returns the peer that an inner address belongs to.
     pub(super) fn by_address(&self, address: IpAddr) -> Option<&Arc<Peer>> {
         self.by_address.find(address)

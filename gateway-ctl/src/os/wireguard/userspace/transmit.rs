@@ -66,6 +66,9 @@ pub(super) async fn packets(shared: Arc<Shared>, sockets: Arc<Sockets>, mtu: u16
                 count(&shared.drops.no_peer);
                 continue;
             };
+            if let Some(layer) = &shared.layer {
+                layer.sent(&packet[..*size]);
+            }
             let padded = size.next_multiple_of(PADDING).min(mtu.max(*size));
             packet[*size..padded].fill(0);
             let room = outbox.room(&shared, &sockets, padded + OVERHEAD).await;
