@@ -22,6 +22,7 @@ use gateway_ctl::services::extfilter;
 use gateway_ctl::services::federation::Federation;
 use gateway_ctl::services::flow_export::FlowExports;
 use gateway_ctl::services::mesh::Mesh;
+use gateway_ctl::services::mesh_member::MeshMember;
 use gateway_ctl::services::mqtt_states::MqttStates;
 use gateway_ctl::services::storage;
 use gateway_ctl::store::{self, Store};
@@ -75,6 +76,8 @@ pub struct Open {
     pub federation: Arc<Federation>,
     /// Mesh that this gateway coordinates.
     pub mesh: Arc<Mesh>,
+    /// This gateway as a node of a mesh of another coordinator.
+    pub mesh_member: Arc<MeshMember>,
     /// Client of a language model.
     pub assistant: Arc<Assistant>,
     /// Conditions that services report.
@@ -130,6 +133,8 @@ impl Open {
             names(),
         );
         let mesh = Mesh::new(store.clone(), worlds.clone(), tls::mesh_server(&tls, &worlds));
+        let mesh_member =
+            MeshMember::new(store.clone(), worlds.clone(), enforcement.clone(), &handles, factory, names());
         let assistant = Assistant::new(store.clone(), factory, names());
         let extfilter = extfilter::Service::new(store.clone(), worlds.clone(), factory, names());
         services.start_all([backup.health(), storage::report(&store)]);
@@ -144,6 +149,7 @@ impl Open {
             flow_exports,
             federation,
             mesh,
+            mesh_member,
             assistant,
             bridge_tests: Arc::default(),
             extfilter,

@@ -63,7 +63,7 @@ pub(crate) fn forget() {
 /// keys. The WireGuard library repeats a line each few seconds while a peer is silent, without the name of the tunnel;
 /// the watcher of the tunnels logs each change once, with the name.
 pub const MOST: &str = "debug,aya=info,aya_obj=info,hyper=info,hyper_util=info,netlink_proto=info,boringtun=off,\
-    rustls=info,mio=info,russh=info";
+    rustls=info,mio=info,russh=info,h2=info";
 
 fn filter(level: LogLevel) -> EnvFilter {
     EnvFilter::new(match level {

@@ -39,6 +39,7 @@ pub(crate) fn list(api: &Arc<Api>, tls: Arc<Tls>, hangup: Signal) -> Vec<Service
         flow_exports,
         federation,
         mesh,
+        mesh_member,
         assistant,
         handles,
         ..
@@ -56,6 +57,7 @@ pub(crate) fn list(api: &Arc<Api>, tls: Arc<Tls>, hangup: Signal) -> Vec<Service
         flow_exports.service(metrics_page(api)),
         federation.service(),
         mesh.service(),
+        mesh_member.service(),
         assistant.service(),
         Service::new("external_filter", extfilter, |filter| filter.follow())
             .releases(move || async move { filter.release().await }),

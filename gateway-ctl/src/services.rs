@@ -37,6 +37,8 @@ pub(crate) mod ipv6_lan;
 pub mod kernel_tables;
 pub(crate) mod link_frames;
 pub mod mesh;
+pub(crate) mod mesh_link;
+pub mod mesh_member;
 pub(crate) mod moved_flows;
 pub mod mqtt_states;
 pub(crate) mod neighbour_room;

@@ -1,4 +1,4 @@
-//! A mesh among namespaces without internet: a gateway that coordinates it, and stock clients in its LAN.
+//! A mesh among namespaces without internet: a gateway that coordinates it, and stock clients and gateways in its LAN.
 //!
 //! ```text
 //!  node-1 10.9.0.11 ─┐
@@ -8,6 +8,7 @@
 
 mod client;
 mod coordinator;
+mod member;
 
 use anyhow::Result;
 
@@ -16,6 +17,7 @@ use crate::network_permit::NetworkPermit;
 
 pub use client::StockClient;
 pub use coordinator::MeshServer;
+pub use member::MeshGateway;
 
 /// Address of the coordinator.
 pub const HUB: &str = "10.9.0.1";

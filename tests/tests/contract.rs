@@ -17,6 +17,7 @@ mod export;
 mod extfilter;
 mod interfaces;
 mod mesh;
+mod mesh_member;
 mod monitoring;
 mod objects;
 mod pages;

@@ -53,6 +53,7 @@ mod live_network;
 mod live_paths;
 mod live_tests;
 mod mesh;
+mod mesh_member;
 mod metrics;
 mod neighbour_search;
 mod openvpn;

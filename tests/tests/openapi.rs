@@ -22,6 +22,7 @@ use server::Server;
 const ELSEWHERE: &[(&str, &str)] = &[
     ("GET /flows/stream", "goes on for ever: e2e flows"),
     ("GET /events", "goes on for ever: contract views::events_tell_of_each_commit"),
+    ("POST /mesh/register", "would send to whatever URL was made up: contract mesh_member"),
     ("POST /nodes/exchange", "would send to whatever URL was made up: e2e federation"),
     ("POST /alerts/email/test", "would send to whatever server was made up: the suite deliveries"),
     ("POST /alerts/mqtt/test", "would publish at whatever broker was made up: the suite deliveries"),
@@ -84,6 +85,8 @@ const REFUSED: &[(&str, &str)] = &[
     ("PUT /storage/encrypted/stored-key", NO_STORAGE),
     ("DELETE /storage/encrypted/stored-key", NO_STORAGE),
     ("POST /mesh/create-key", "the coordinator is off: contract mesh"),
+    ("POST /mesh/up", "the gateway is registered nowhere: contract mesh_member"),
+    ("POST /mesh/down", "the gateway is registered nowhere: contract mesh_member"),
     ("GET /mesh/peers/{id}", NO_PEER),
     ("DELETE /mesh/peers/{id}", NO_PEER),
     ("POST /mesh/peers/{id}/routes", NO_PEER),

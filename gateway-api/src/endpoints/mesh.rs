@@ -1,13 +1,12 @@
-//! The mesh that this gateway coordinates. What needs membership in a mesh is not built.
+//! The mesh: the one that this gateway coordinates, or the one of another coordinator of which it is a member.
 
+mod member;
 mod qr_code;
-
-use std::sync::Arc;
+mod views;
 
 use gateway_ctl::services::mesh::{
-    AdministrationError, CreatedKey, DerpMode, KeyTerms, Mesh, MeshPeer, MeshStatus, OpenError,
+    AdministrationError, CreatedKey, DerpMode, KeyTerms, MeshPeer, MeshStatus,
 };
-use gateway_model::capability::Capability;
 use gateway_model::validated::Cidr;
 use http::StatusCode;
 use schemars::JsonSchema;
@@ -18,9 +17,9 @@ use crate::context::Cx;
 use crate::error::{ApiError, Code};
 use crate::reply::WithHeaders;
 use crate::request::Req;
-use crate::table::Method::{Get, Post};
 use crate::table::{Audit, Effect, Table};
 use qr_code::QrCode;
+use views::{all_peers, status_of, unreadable};
 
 /// Objects of the mesh in audit entries.
 const PEER: &str = "mesh_peer";
@@ -30,17 +29,18 @@ pub(super) fn rows(t: &mut Table) {
     let stores = |action, resource_type| Effect::Stores(Audit { action, resource_type });
     t.view("/mesh/status", "get_mesh_status", status)
         .summary("State of the mesh: coordinator, relay and number of peers")
-        .doc("The gateway coordinates a mesh if mesh.coordinator.enabled is set. It is no node of it, so what only a node observes is null.");
+        .doc("The gateway coordinates a mesh if mesh.coordinator.enabled is set. It is no node of it, so what only a node observes is null. Else it shows the mesh of another coordinator, if the gateway is registered there.");
     t.view("/mesh/derp-mode", "get_mesh_derp_mode", derp_mode)
         .summary("Relays of the mesh")
-        .doc("`embedded`: nodes use the relay of this gateway alone. `off`: they have none. The settings are below mesh.coordinator.relay.");
+        .doc("`embedded`: nodes use the relay of this gateway alone. `off`: they have none. The settings are below mesh.coordinator.relay. `auto`: this gateway is a member, and uses the relays of the map.");
     t.view("/mesh/peers", "list_mesh_peers", peers)
         .summary("Peers of the mesh")
-        .doc("Those of the store while the coordinator is off.");
+        .doc("Those of the map if this gateway is a member of a mesh. Else those that it coordinates, or did: they are in the store while the coordinator is off.");
     t.view("/mesh/peers/{id}", "get_mesh_peer", peer).summary("A peer of the mesh");
     t.erase("/mesh/peers/{id}", "delete_mesh_peer", stores("delete_mesh_peer", PEER), remove)
         .summary("Remove a peer from the mesh")
-        .doc("It loses its access to the coordinator, the relay and the other peers at once. It can come back with a new pre-auth key alone.");
+        .doc("It loses its access to the coordinator, the relay and the other peers at once. It can come back with a new pre-auth key alone. A member cannot remove peers.")
+        .answers(&[Code::InvalidState]);
     t.action(
         "/mesh/peers/{id}/routes",
         "approve_mesh_routes",
@@ -48,17 +48,15 @@ pub(super) fn rows(t: &mut Table) {
         approve_routes,
     )
     .summary("Approve the prefixes that a peer may route")
-    .doc("They replace those that were approved before. 0.0.0.0/0 and ::/0 make an exit of it. A prefix counts once the peer offers it, too.")
+    .doc("They replace those that were approved before. 0.0.0.0/0 and ::/0 make an exit of it. A prefix counts once the peer offers it, too. A member cannot approve any.")
+    .answers(&[Code::InvalidState])
     .requires_input();
     t.action("/mesh/create-key", "create_mesh_key", stores("create_mesh_key", KEY), create_key)
         .summary("Create a pre-auth key, by which stock clients join the mesh")
         .doc("Only this response shows the key. The gateway keeps its hash.")
         .answers(&[Code::InvalidState, Code::LimitReached])
         .status(201);
-    t.unsupported(
-        Capability::Mesh,
-        &[(Get, "/mesh/config"), (Post, "/mesh/up"), (Post, "/mesh/down"), (Post, "/mesh/register")],
-    );
+    member::rows(t);
 }
 
 /// Prefixes that a peer may route.
@@ -86,15 +84,16 @@ struct RemovedPeer {
 }
 
 async fn status(cx: Cx, _: Req<()>) -> Result<MeshStatus, ApiError> {
-    read(&cx, |mesh| mesh.status()).await
+    status_of(&cx).await
 }
 
 async fn derp_mode(cx: Cx, _: Req<()>) -> Result<DerpMode, ApiError> {
-    Ok(cx.open()?.mesh.derp_mode())
+    let open = cx.open()?;
+    Ok(open.mesh_member.derp_mode(open.mesh.derp_mode()))
 }
 
 async fn peers(cx: Cx, _: Req<()>) -> Result<WithHeaders<Vec<MeshPeer>>, ApiError> {
-    Ok(WithHeaders::counted(read(&cx, |mesh| mesh.peers()).await?))
+    Ok(WithHeaders::counted(all_peers(&cx).await?))
 }
 
 async fn peer(cx: Cx, request: Req<()>) -> Result<MeshPeer, ApiError> {
@@ -103,6 +102,7 @@ async fn peer(cx: Cx, request: Req<()>) -> Result<MeshPeer, ApiError> {
 
 async fn remove(cx: Cx, request: Req<()>) -> Result<RemovedPeer, ApiError> {
     let id = request.params.get("id").to_owned();
+    refuse_to_members(&cx)?;
     let (mesh, ticket) = (cx.open()?.mesh.clone(), cx.own_ticket()?);
     let removed = id.clone();
     blocking(move || mesh.remove_peer(ticket, &removed)).await?.map_err(refused)?;
@@ -111,6 +111,7 @@ async fn remove(cx: Cx, request: Req<()>) -> Result<RemovedPeer, ApiError> {
 
 async fn approve_routes(cx: Cx, request: Req<RoutesInput>) -> Result<MeshPeer, ApiError> {
     let id = request.params.get("id").to_owned();
+    refuse_to_members(&cx)?;
     let (mesh, ticket) = (cx.open()?.mesh.clone(), cx.own_ticket()?);
     let (named, routes) = (id.clone(), request.input.routes);
     blocking(move || mesh.approve_routes(ticket, &named, &routes)).await?.map_err(refused)?;
@@ -127,26 +128,18 @@ async fn create_key(cx: Cx, request: Req<KeyTerms>) -> Result<WithHeaders<ShownK
     Ok(answer)
 }
 
-/// Reads the mesh, which may open its identity.
-async fn read<T: Send + 'static>(
-    cx: &Cx,
-    run: impl FnOnce(&Arc<Mesh>) -> Result<T, OpenError> + Send + 'static,
-) -> Result<T, ApiError> {
-    let mesh = cx.open()?.mesh.clone();
-    blocking(move || run(&mesh)).await?.map_err(unreadable)
-}
-
 async fn find(cx: &Cx, id: &str) -> Result<MeshPeer, ApiError> {
-    let named = id.to_owned();
-    let found = read(cx, move |mesh| mesh.peer(&named)).await?;
+    let found = all_peers(cx).await?.into_iter().find(|peer| peer.id == id);
     found.ok_or_else(|| ApiError::not_found(PEER, id))
 }
 
-fn unreadable(error: OpenError) -> ApiError {
-    match error {
-        OpenError::Store(error) => error.into(),
-        OpenError::Roster(_) => ApiError::internal(&error),
+/// Refuses what a coordinator alone can do.
+fn refuse_to_members(cx: &Cx) -> Result<(), ApiError> {
+    if !cx.open()?.mesh_member.is_member() {
+        return Ok(());
     }
+    let message = "This gateway is a member of the mesh: its coordinator removes peers and approves routes.";
+    Err(ApiError::new(Code::InvalidState, message))
 }
 
 fn refused(error: AdministrationError) -> ApiError {

@@ -23,6 +23,7 @@ mod lan_sources;
 mod leg;
 mod legs;
 mod locals;
+mod mesh_link;
 mod named_egress;
 mod nft;
 mod openvpn;
@@ -105,6 +106,7 @@ fn lower_paths(input: &Input<'_>, compiled: &mut Compiled) {
     plan.attach = attachments(input.network, input.facts, &interfaces);
     plan.virtual_links = input.network.virtual_links.clone();
     interfaces::lower(input, plan, &mut compiled.findings);
+    mesh_link::lower(input, plan);
     lan_ipv6::lower(input, &compiled.legs, plan);
     compiled.findings.extend(lan_ipv6::refused_delegations(input));
     locals::lower(input, &legs, plan);

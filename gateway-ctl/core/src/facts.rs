@@ -43,6 +43,21 @@ pub struct Facts {
     pub delegations: BTreeMap<String, DelegatedPrefix>,
     /// Public resolvers that feeds list.
     pub doh_servers: Arc<FeedServers>,
+    /// The interface of this gateway in a mesh; none while it is no node of one.
+    pub mesh: Option<MeshLink>,
+}
+
+/// Interface of this gateway as a node of a mesh.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MeshLink {
+    pub interface: String,
+    pub mtu: u16,
+    /// UDP port for the packets of peers.
+    pub port: u16,
+    /// Addresses of this gateway in the mesh.
+    pub addresses: BTreeSet<IpAddr>,
+    /// Addresses of the peers.
+    pub peers: BTreeSet<IpNet>,
 }
 
 impl Facts {

@@ -11,7 +11,7 @@ use crate::service::{Context, Service};
 use crate::services::{
     auto_rollback, bluetooth, bridges, captures, conntrack, countries, dhcp, dhcp_clients, encrypted_storage,
     endings, events, failover_reset, fast_path, flow_check, flow_log, flow_rate, foreign_routers,
-    gateway_verdict, guard_tap, history, hosts, ipv6_lan, kernel_tables, link_frames, moved_flows,
+    gateway_verdict, guard_tap, history, hosts, ipv6_lan, kernel_tables, link_frames, mesh_link, moved_flows,
     neighbour_room, open_files, plan_history, prefix_delegation, proxies, quic_names, storage, time_server,
     tunnels, uplinks, world_alerts,
 };
@@ -38,6 +38,7 @@ pub(super) fn list(context: &Context, looping: JoinHandle<()>) -> Vec<Service> {
         fast_path::service(context),
         guard_tap::service(context),
         prefix_delegation::service(context),
+        mesh_link::service(context),
     ]);
     services.push(link_frames::service(context));
     services.extend(ipv6_lan::services(context));

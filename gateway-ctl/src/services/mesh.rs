@@ -32,7 +32,10 @@ use listeners::{Listening, Serving};
 
 pub use administration::{AdministrationError, CreatedKey, KeyTerms};
 pub use listeners::TlsServer;
-pub use views::{Connection, DerpMode, DerpModeName, MeshPeer, MeshRoute, MeshState, MeshStatus};
+pub use views::{
+    Connection, CoordinatorStatus, DerpMode, DerpModeName, DerpStatus, MeshPeer, MeshPeerCounts, MeshRoute,
+    MeshState, MeshStatus, OwnNode,
+};
 
 /// Number of the region of the own relay, as clients know embedded relays.
 const REGION: u32 = 999;

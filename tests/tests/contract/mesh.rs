@@ -25,9 +25,6 @@ async fn a_coordinator_that_is_off_shows_so_and_makes_no_keys() {
     assert_eq!(details["setting"], "mesh.coordinator.enabled");
     assert_eq!(client.get("/mesh/derp-mode").await.data()["mode"], "off");
     assert_eq!(client.get("/mesh/peers").await.data(), json!([]));
-    for (method, path) in [("GET", "/mesh/config"), ("POST", "/mesh/register"), ("POST", "/mesh/up")] {
-        client.send(method, path, None, &[]).await.error(501, "not_supported");
-    }
 }
 
 #[tokio::test]

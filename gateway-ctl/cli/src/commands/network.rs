@@ -179,6 +179,20 @@ fn remote_gateways(kinds: &mut Vec<Kind>) {
         about,
         vec![
             command("", get("/mesh/status"), about).examples(["mesh", "mesh | jq -r .state"]),
+            command("config", get("/mesh/config"), "Membership of this gateway in a mesh of another coordinator")
+                .examples(["mesh config", "mesh config | jq -r .coordinator_url"]),
+            command("register", post("/mesh/register"), "Register this gateway at a coordinator, and join its mesh")
+                .operands([BODY])
+                .remark("A file keeps the pre-auth key and the authorities out of the history of the shell.")
+                .examples([
+                    "mesh register @member.json",
+                    r#"mesh register '{"coordinator_url":"https://gw.example.net:8443","auth_key":"KEY"}' | jq -r .state"#,
+                ]),
+            command("up", post("/mesh/up"), "Follow the map of the mesh again")
+                .examples(["mesh up", "mesh up | jq -r .state"]),
+            command("down", post("/mesh/down"), "Leave the mesh until it is switched on again")
+                .remark("The registration and the keys stay.")
+                .examples(["mesh down", "mesh down | jq -r .state"]),
             command("create-key", post("/mesh/create-key"), "Create a key by which clients join the mesh")
                 .operands([BODY])
                 .remark("Only this answer shows the key.")

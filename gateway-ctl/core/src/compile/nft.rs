@@ -65,6 +65,7 @@ fn names_of(legs: &[Leg], wanted: fn(&Leg) -> bool) -> Vec<String> {
 fn open_ports(input: &Input<'_>, legs: &[Leg]) -> Vec<u16> {
     let reachable = wireguard::up(input, legs).filter(|tunnel| tunnel.bridge.is_none());
     let stun = input.network.mesh_ports.and_then(|ports| ports.udp);
-    let ports = reachable.filter_map(|tunnel| tunnel.listen_port).chain(stun);
+    let mesh = input.facts.mesh.as_ref().map(|mesh| mesh.port);
+    let ports = reachable.filter_map(|tunnel| tunnel.listen_port).chain(stun).chain(mesh);
     ports.collect::<BTreeSet<_>>().into_iter().collect()
 }

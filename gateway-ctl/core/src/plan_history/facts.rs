@@ -37,6 +37,7 @@ pub(super) fn add_since(before: Option<&Facts>, after: &Facts, take: &mut dyn Fn
         leases,
         delegations,
         doh_servers,
+        mesh,
     } = after;
     add(take, "links", before.map(|before| &before.links), links);
     add(take, "addresses", before.map(|before| &before.addresses), addresses);
@@ -51,6 +52,7 @@ pub(super) fn add_since(before: Option<&Facts>, after: &Facts, take: &mut dyn Fn
     add(take, "leases", before.map(|before| &before.leases), leases);
     add(take, "delegations", before.map(|before| &before.delegations), delegations);
     add(take, "doh_servers", before.map(|before| &*before.doh_servers), &**doh_servers);
+    add(take, "mesh", before.map(|before| &before.mesh), mesh);
     if before.is_none_or(|before| before.proxies != *proxies) {
         let list: ProxyList = proxies
             .iter()
@@ -109,5 +111,6 @@ pub(super) fn restore(parts: &Parts) -> Result<Facts, RestoreError> {
         leases: field(parts, "leases")?,
         delegations: field(parts, "delegations")?,
         doh_servers: Arc::new(field(parts, "doh_servers")?),
+        mesh: field(parts, "mesh")?,
     })
 }

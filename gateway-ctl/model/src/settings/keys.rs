@@ -116,6 +116,12 @@ pub const MESH_RELAY: &str = "internal.mesh_relay";
 
 /// Key by which the encrypted storage opens at the start.
 pub const ENCRYPTED_STORAGE_KEY: &str = "internal.encrypted_storage_key";
+/// Membership of this gateway in a mesh of another coordinator: not shown, in no snapshot and in no export.
+pub const MESH_MEMBERSHIP: &str = "internal.mesh_membership";
+/// Secret key of this machine at that coordinator, in base64.
+pub const MESH_MACHINE_KEY: &str = "internal.mesh_machine_key";
+/// Secret WireGuard key of this gateway as a node of that mesh, in base64.
+pub const MESH_NODE_KEY: &str = "internal.mesh_node_key";
 
 /// Returns when a change of this key takes effect. `None` for an unknown key.
 pub fn apply_of(key: &str) -> Option<Apply> {

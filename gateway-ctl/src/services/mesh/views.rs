@@ -16,17 +16,18 @@ use super::{Mesh, OpenError, REGION, ledger};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MeshState {
-    /// The coordinator is off.
+    /// The coordinator is off, and so is the membership in a mesh.
     Down,
-    /// The coordinator opens its listeners.
+    /// The coordinator opens its listeners, or this gateway connects to another one.
     Connecting,
-    /// The coordinator serves its nodes at all its addresses.
+    /// The coordinator serves its nodes at all its addresses, or this gateway follows the map of another one.
     Up,
     /// The gateway waits for a login at another coordinator.
     NeedsLogin,
     /// The gateway waits for an approval at another coordinator.
     NeedsApproval,
-    /// The coordinator does not serve its nodes, or not at all its addresses.
+    /// The coordinator does not serve its nodes, or not at all its addresses; or this gateway does not follow the map of another
+    /// one.
     Error,
 }
 
@@ -52,18 +53,19 @@ pub struct OwnNode {
 /// Coordinator of the mesh.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct CoordinatorStatus {
-    /// URL for clients. Null while `mesh.coordinator.host` is not set.
+    /// URL for clients, or that of the coordinator of which this gateway is a member. Null while `mesh.coordinator.host` is not
+    /// set.
     pub url: Option<String>,
-    /// The coordinator accepts connections at all its addresses.
+    /// The coordinator accepts connections at all its addresses, or this gateway follows its map.
     pub reachable: bool,
-    /// Time at which it was last found so. Null while it is not.
+    /// Time at which it was last found so. Null while that is unknown.
     pub last_seen: Option<Timestamp>,
 }
 
 /// Relays of this gateway.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct DerpStatus {
-    /// Region of the relay that this gateway uses. Null: it is no node of a mesh.
+    /// Region of the relay at which peers reach this gateway. Null: there is none, or the gateway is no node of a mesh.
     pub home: Option<u32>,
     /// Latency by region, in milliseconds. Empty: it is no node of a mesh.
     pub latency_ms: BTreeMap<u32, f64>,
@@ -85,11 +87,13 @@ pub struct MeshPeerCounts {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct MeshStatus {
     pub state: MeshState,
-    /// This gateway as a node. Null: it coordinates the mesh, and is no node of it.
+    /// This gateway as a node. Null: it coordinates the mesh, or is no node of one.
     pub node: Option<OwnNode>,
     pub coordinator: CoordinatorStatus,
     pub derp: DerpStatus,
     pub peers: MeshPeerCounts,
+    /// URL at which a person has to log in, so that the coordinator admits this gateway. Null: none.
+    pub login_url: Option<String>,
     /// Faults. Empty: there are none.
     pub health: Vec<String>,
 }
@@ -113,7 +117,8 @@ pub struct MeshPeer {
     pub os: String,
     /// Connected to the coordinator.
     pub online: bool,
-    pub last_seen: Timestamp,
+    /// Null: only the coordinator knows it, and this gateway is a member.
+    pub last_seen: Option<Timestamp>,
     /// Path between this gateway and the peer. Null: this gateway is no node of the mesh.
     pub connection: Option<Connection>,
     /// Region of the relay at which the peer is. Null while that is unknown.
@@ -130,8 +135,9 @@ pub struct MeshPeer {
     /// End of its key. Null: it does not end.
     pub key_expiry: Option<Timestamp>,
     pub tags: Vec<String>,
-    /// It is removed once it is gone for `mesh.coordinator.ephemeral_sec`.
-    pub ephemeral: bool,
+    /// It is removed once it is gone for `mesh.coordinator.ephemeral_sec`. Null: only the coordinator knows it, and this gateway is
+    /// a member.
+    pub ephemeral: Option<bool>,
     pub created_at: Timestamp,
 }
 
@@ -139,7 +145,7 @@ pub struct MeshPeer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DerpModeName {
-    /// The own relay and those of the public map.
+    /// Those of the map that the coordinator sends.
     Auto,
     /// Those of the public map.
     Public,
@@ -168,7 +174,7 @@ pub struct DerpMode {
     pub embedded: EmbeddedRelay,
     /// Maps of further relays.
     pub map_urls: Vec<String>,
-    /// Further relays.
+    /// Regions of the relays that the coordinator of this gateway names.
     pub regions: Vec<u32>,
 }
 
@@ -200,7 +206,7 @@ impl MeshPeer {
             ips: node.addresses.to_vec(),
             os: node.os.clone(),
             online,
-            last_seen: if online { now } else { node.last_seen },
+            last_seen: Some(if online { now } else { node.last_seen }),
             connection: None,
             relay_region: (online && presence.home_derp != 0).then_some(presence.home_derp),
             latency_ms: None,
@@ -214,7 +220,7 @@ impl MeshPeer {
             exit_node_option: node.routes().any(|route| route.prefix_len() == 0),
             key_expiry: node.key_expiry,
             tags: node.tags.clone(),
-            ephemeral: node.ephemeral,
+            ephemeral: Some(node.ephemeral),
             created_at: node.created,
         }
     }
@@ -225,11 +231,6 @@ impl Mesh {
     pub fn peers(&self) -> Result<Vec<MeshPeer>, OpenError> {
         let now = self.store.clock().now();
         Ok(self.members()?.iter().map(|member| MeshPeer::of(member, now)).collect())
-    }
-
-    /// Returns the peer with this id. May block on the disk.
-    pub fn peer(&self, id: &str) -> Result<Option<MeshPeer>, OpenError> {
-        Ok(self.peers()?.into_iter().find(|peer| peer.id == id))
     }
 
     /// Returns the relays.
@@ -263,6 +264,7 @@ impl Mesh {
                 direct: None,
                 relay: None,
             },
+            login_url: None,
             health: if settings.enabled { health } else { Vec::new() },
         })
     }

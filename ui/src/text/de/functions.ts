@@ -50,6 +50,8 @@ export const functions: Text['functions'] = {
   link_frames: 'Ankündigungen im LAN',
   memory: 'Arbeitsspeicher',
   mesh_coordinator: 'Koordinator des Mesh',
+  mesh_link: 'Schnittstelle im Mesh',
+  mesh_member: 'Mitgliedschaft im Mesh',
   moved_flows: 'Verbindungen, die den Weg wechseln',
   mqtt_states: 'Zustände über MQTT',
   neighbour_room: 'Platz in der Nachbartabelle',

@@ -49,6 +49,8 @@ export const functions = {
   link_frames: 'Announcements on the LAN',
   memory: 'Memory',
   mesh_coordinator: 'Coordinator of the mesh',
+  mesh_link: 'Interface in the mesh',
+  mesh_member: 'Membership in a mesh',
   moved_flows: 'Connections that change their way',
   mqtt_states: 'States over MQTT',
   neighbour_room: 'Room in the neighbour table',

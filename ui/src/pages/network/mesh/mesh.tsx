@@ -1,4 +1,5 @@
-// The mesh that the gateway coordinates: its peers, what each may route, and the keys by which phones and laptops join.
+// The mesh: the one that the gateway coordinates, with what each peer may route and the keys by which phones and laptops join, or
+// the one that it is a node of.
 
 import { useState } from 'react'
 import { call, client, type Schemas } from '@/api/client'
@@ -18,6 +19,7 @@ import { Age, Clock } from '@/components/time'
 import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 import { KeyForm } from './key-form'
+import { isMember, Membership } from './membership'
 import { RoutesForm } from './routes-form'
 
 type Peer = Schemas['MeshPeer']
@@ -39,22 +41,33 @@ export default function Mesh() {
   const status = useGet('/mesh/status', {}, { every: 5000 })
   const peers = useGet('/mesh/peers', {}, { every: 5000 })
   const isOff = status.data?.data.state === 'down'
+  const member = status.data ? isMember(status.data.data) : false
   return (
     <Page
       question={words.question}
       answer={answerOf(status, text, ({ state, peers: count }) =>
-        state === 'down' ? words.off : words.sentence(count.online, count.total),
+        state === 'down'
+          ? member
+            ? words.membership.off
+            : words.off
+          : words.sentence(count.online, count.total),
       )}
       actions={
-        <Button kind="primary" needs="admin" disabled={isOff} onClick={() => setAdding(true)}>
+        <Button kind="primary" needs="admin" disabled={isOff || member} onClick={() => setAdding(true)}>
           {words.key.title}
         </Button>
       }
     >
-      <LoadedSection title={words.coordinator} query={status}>
-        {(read) => <Coordinator status={read} />}
+      <LoadedSection title={member ? words.membership.title : words.coordinator} query={status}>
+        {(read) =>
+          isMember(read) ? <Membership status={read} states={STATES} /> : <Coordinator status={read} />
+        }
       </LoadedSection>
-      <LoadedSection title={words.peers} query={peers} empty={<Empty>{words.empty}</Empty>}>
+      <LoadedSection
+        title={words.peers}
+        query={peers}
+        empty={<Empty>{member ? words.membership.empty : words.empty}</Empty>}
+      >
         {(list) => <Peers list={list} />}
       </LoadedSection>
       <Dialog open={adding} onClose={() => setAdding(false)} title={words.key.title} wide>
@@ -132,10 +145,14 @@ function useColumns(onRoutes: (peer: Peer) => void, onRemove: (peer: Peer) => vo
     {
       head: columns.state,
       cell: ({ online, last_seen }) => (
-        <TwoLines second={online ? null : <Age time={last_seen} />}>
+        <TwoLines second={online || last_seen === null ? null : <Age time={last_seen} />}>
           <StateWord state={online ? 'ok' : 'idle'}>{online ? words.online : words.offline}</StateWord>
         </TwoLines>
       ),
+    },
+    {
+      head: words.membership.path,
+      cell: ({ connection }) => (connection === null ? '-' : words.membership.paths[connection]),
     },
     { head: columns.routes, cell: ({ routes }) => <Routes routes={routes} /> },
     {
@@ -152,10 +169,16 @@ function useColumns(onRoutes: (peer: Peer) => void, onRemove: (peer: Peer) => vo
               id: 'routes',
               label: words.routes.title,
               needs: 'admin',
-              disabled: peer.routes.length === 0,
+              disabled: peer.routes.length === 0 || peer.connection !== null,
               run: () => onRoutes(peer),
             },
-            { id: 'remove', label: words.remove, needs: 'admin', run: () => onRemove(peer) },
+            {
+              id: 'remove',
+              label: words.remove,
+              needs: 'admin',
+              disabled: peer.connection !== null,
+              run: () => onRemove(peer),
+            },
           ]}
         />
       ),
