@@ -266,9 +266,11 @@ fn needs_adapter(endpoint: &Endpoint) -> bool {
     endpoint.path.starts_with("/bluetooth/") && !is_settings
 }
 
-/// Reports whether an endpoint succeeds only with a client in the mesh: `e2e::mesh` looks at their entries.
+/// Reports whether an endpoint succeeds only with a client in the mesh, or with a coordinator of one: `e2e::mesh` and
+/// `contract::mesh_member` look at their entries.
 fn needs_peer(endpoint: &Endpoint) -> bool {
-    endpoint.path.starts_with("/mesh/peers/")
+    let of_members = ["/mesh/register", "/mesh/up", "/mesh/down"];
+    endpoint.path.starts_with("/mesh/peers/") || of_members.contains(&endpoint.path)
 }
 
 /// Reports whether an endpoint succeeds only with device-mapper: the suite vm uses them.

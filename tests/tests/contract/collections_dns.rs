@@ -24,7 +24,7 @@ async fn objects_without_effect_have_one_warning() {
     assert_eq!(warnings(&answer).iter().filter(|path| path.as_str() == "").count(), 1, "{}", answer.text);
     assert!(answer.text.contains("effect in part"), "{}", answer.text);
     // Endpoints that need the engine do not exist.
-    client.get("/mesh/config").await.error(501, "not_supported");
+    client.get("/storage/encrypted").await.error(501, "not_supported");
 }
 
 #[tokio::test]
