@@ -18,6 +18,7 @@ const LISTS: Partial<Record<string, string>> = {
   api_key: '/system',
   backup: '/system/backups',
   certificate: '/system/security',
+  encrypted_storage: '/system/storage',
   dataplane: '/activity/drift',
   dhcp_pool: '/network/dhcp',
   dhcp_server: '/network/dhcp',

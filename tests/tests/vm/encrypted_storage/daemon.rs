@@ -118,7 +118,7 @@ fn records_live_in_the_storage_and_wait_for_its_passphrase() {
     }
 
     testbed.daemon.kill9().expect("killed");
-    testbed.daemon.start_again().expect("the daemon");
+    testbed.daemon.start().expect("the daemon");
     wait_for_state(testbed.api(), "locked");
     assert!(!has_record(testbed.api(), "alicebefore.example"));
     ask(&testbed, "alicewaiting.example");
@@ -131,7 +131,7 @@ fn records_live_in_the_storage_and_wait_for_its_passphrase() {
     keys(&testbed);
     testbed.daemon.terminate().expect("ended");
     assert_eq!(fs::read_dir("/dev/mapper").expect("device-mapper").count(), 1, "the control device only");
-    testbed.daemon.start_again().expect("the daemon");
+    testbed.daemon.start().expect("the daemon");
     wait_for_state(testbed.api(), "mounted");
     wait_for_record(testbed.api(), "alicewaiting.example");
 

@@ -38,6 +38,12 @@ export const system: Entry = {
       page: () => import('./security'),
     },
     {
+      path: 'storage',
+      label: (text) => text.storage.tab,
+      needs: ['GET /storage/encrypted'],
+      page: () => import('./storage'),
+    },
+    {
       path: 'federation',
       label: (text) => text.federation.tab,
       needs: ['GET /federation/status', 'GET /federation/peers'],

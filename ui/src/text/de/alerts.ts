@@ -188,5 +188,9 @@ export const alerts: Text['alerts'] = {
       () => 'Die Verbindungstabelle lief voll, und die größten Nutzer verloren Einträge.',
     ],
     clock_unsynchronised: ['Uhr nicht gestellt', (_, w) => `Seit ${w} hat kein Zeitserver die Uhr gestellt.`],
+    encrypted_storage_locked: [
+      'Verschlüsselter Speicher gesperrt',
+      () => 'Der verschlüsselte Speicher ist nicht offen; was darin liegt, wird nicht gespeichert.',
+    ],
   },
 }

@@ -124,6 +124,10 @@ export const checks: Record<CheckCode, CheckText> = {
     message: texts('der Speicherplatz ist voll: Änderungen werden abgelehnt'),
     remedy: texts('auf dem Datenträger von state_dir Platz schaffen'),
   },
+  storage_locked: {
+    message: (p) => [`wartet auf den verschlüsselten Speicher: ${p.text('waiting')}`],
+    remedy: texts('ihn mit seiner Passphrase öffnen (gateway-ctl storage unlock)'),
+  },
   memory_low: {
     message: (p) => [`nur ${p.text('free_percent')} % des Arbeitsspeichers sind frei`],
     remedy: texts('andere Programme beenden oder kleinere Listen nutzen'),

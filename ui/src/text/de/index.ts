@@ -25,6 +25,7 @@ import { policies } from './policies'
 import { pause } from './pause'
 import { presets } from './presets'
 import { shell } from './shell'
+import { storage } from './storage'
 import { system } from './system'
 import { top } from './top'
 import { why } from './why'
@@ -57,6 +58,7 @@ export const de: Text = {
   presets,
   server,
   shell,
+  storage,
   system,
   top,
   why,

@@ -190,6 +190,10 @@ export const alerts = {
       () => 'The connection table filled up, and the largest holders lost entries.',
     ],
     clock_unsynchronised: ['Clock not synchronised', (_, w) => `No time server has set the clock for ${w}.`],
+    encrypted_storage_locked: [
+      'Encrypted storage locked',
+      () => 'The encrypted storage is not open, so records that live in it are not stored.',
+    ],
   } satisfies Record<Schemas['AlertKind'], [name: string, means: Meaning]> as Record<
     Schemas['AlertKind'],
     [name: string, means: Meaning]
