@@ -56,7 +56,9 @@ impl Daemon {
         let pins = prefix.pin_directory();
         let api = Api { entrance: gateway.entrance() };
         let entrance = gateway.entrance();
-        let environment = Vec::new();
+        // No test drives the Bluetooth adapter of the host.
+        let no_bus = format!("unix:path={}", directory.path().join("no-bus").display());
+        let environment = vec![("DBUS_SYSTEM_BUS_ADDRESS".to_owned(), PathBuf::from(no_bus))];
         let daemon = Self {
             process: None,
             program,

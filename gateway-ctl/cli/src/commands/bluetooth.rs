@@ -1,6 +1,6 @@
 //! Commands for Bluetooth.
 
-use super::build::{BODY, column, command, delete, get, list, operand, post, put};
+use super::build::{column, command, delete, get, list, operand, post, put};
 use crate::grammar::{Arity, Column, Command, Flag, Group, Kind, ParameterKind};
 
 const DEVICES: &[Column] = &[
@@ -47,8 +47,7 @@ pub(super) fn kind() -> Kind {
         command("status", get("/bluetooth/status"), "Adapter, pairing and networks")
             .examples(["bluetooth status", "bluetooth status | jq .pan"]),
         command("enable", post("/bluetooth/enable"), "Switch the adapter on")
-            .operands([BODY])
-            .examples(["bluetooth enable", "bluetooth enable '{\"discoverable\":true}'"]),
+            .examples(["bluetooth enable", "bluetooth enable | jq .powered"]),
         command("disable", post("/bluetooth/disable"), "Switch the adapter off")
             .examples(["bluetooth disable", "bluetooth disable | jq .powered"]),
         command("name", put("/bluetooth/name"), "Name the adapter")

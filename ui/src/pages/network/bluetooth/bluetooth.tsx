@@ -19,7 +19,11 @@ import { PairingSection } from './pairing'
 
 type Status = Schemas['BluetoothStatus']
 
-const SEVERITIES: Record<Schemas['IdsEvent']['severity'], State> = { info: 'idle', warning: 'degraded', critical: 'down' }
+const SEVERITIES: Record<Schemas['IdsEvent']['severity'], State> = {
+  info: 'idle',
+  warning: 'degraded',
+  critical: 'down',
+}
 
 export default function Bluetooth() {
   const text = useText()
