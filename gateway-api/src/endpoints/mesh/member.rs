@@ -22,10 +22,10 @@ pub(super) fn rows(t: &mut Table) {
         .doc("The key of the coordinator is pinned. A pre-auth key is used once and not stored. A refusal of the coordinator stores nothing. Peers have addresses of 100.64.0.0/10 and fd7a:115c:a1e0::/48 only.")
         .answers(&[Code::InvalidState, Code::UpstreamFailed])
         .requires_input();
-    t.action("/mesh/up", "bring_up_mesh", stores("bring_up_mesh"), up)
+    t.command("/mesh/up", "bring_up_mesh", stores("bring_up_mesh"), up)
         .summary("Follow the map of the mesh again")
         .answers(&[Code::InvalidState]);
-    t.action("/mesh/down", "bring_down_mesh", stores("bring_down_mesh"), down)
+    t.command("/mesh/down", "bring_down_mesh", stores("bring_down_mesh"), down)
         .summary("Leave the mesh until it is switched on again")
         .doc("The interface and all connections by it end. The registration and the keys stay.")
         .answers(&[Code::InvalidState]);
