@@ -79,6 +79,7 @@ mod timed_confirm;
 mod tunnels;
 mod uplink_clients;
 mod uplinks;
+mod victoria_metrics;
 mod virtual_links;
 mod wipe;
 mod zones;

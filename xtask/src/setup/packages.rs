@@ -126,6 +126,7 @@ const PACKAGES: &[Package] = &[
     package("tshark", "tshark", Need::Test, "reads captures, and libpcap compiles their filters"),
     package("unbound", "unbound", Need::Bench, "a peer of the resolver"),
     package("util-linux", "nsenter", Need::Run, "enters namespaces without remounting /sys"),
+    package("victoria-metrics", "victoria-metrics", Need::Test, "a data base of metrics in the tests"),
     package("wireguard-go", "wireguard-go", Need::Run, "the far end of tunnels where the kernel has none"),
     package("wireguard-tools", "wg", Need::Run, "sets the far end up"),
 ];
