@@ -224,6 +224,9 @@ fn shape(value: &Value) -> String {
         match name {
             "verdicts" => Value::from("object"),
             "recent" => Value::from("list"),
+            // So do those of the host.
+            "sensors" | "power" => Value::from("list"),
+            "cpu_temp" => Value::from("number"),
             _ => of(value),
         }
     }
