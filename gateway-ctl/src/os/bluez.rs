@@ -4,6 +4,7 @@
 //! its owner decides whether the host has Bluetooth.
 
 mod agent;
+mod interfaces;
 mod properties;
 
 use std::collections::BTreeMap;
@@ -24,16 +25,11 @@ use zbus::{Connection, MatchRule, Message, MessageStream, Variant, connection};
 
 use agent::Agent;
 pub(crate) use agent::PairingAgent;
+use interfaces::{ADAPTER, AGENT_MANAGER, DEVICE, NETWORK, NETWORK_SERVER, PROPERTIES};
 use properties::Objects;
 
 const SERVICE: &str = "org.bluez";
 const BUS: &str = "org.freedesktop.DBus";
-const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
-const ADAPTER: &str = "org.bluez.Adapter1";
-const DEVICE: &str = "org.bluez.Device1";
-const NETWORK: &str = "org.bluez.Network1";
-const NETWORK_SERVER: &str = "org.bluez.NetworkServer1";
-const AGENT_MANAGER: &str = "org.bluez.AgentManager1";
 /// Path of the agent on the connection of this daemon.
 const AGENT_PATH: &str = "/net/gatewayd/agent";
 /// Role of a network access point in the calls of BlueZ.

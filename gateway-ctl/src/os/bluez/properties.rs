@@ -11,7 +11,7 @@ use gateway_model::id::MacAddr;
 use zbus::OwnedVariant;
 use zbus::fdo::ManagedObjects;
 
-use super::{ADAPTER, DEVICE, NETWORK};
+use super::interfaces::{ADAPTER, DEVICE, NETWORK};
 
 type Properties = HashMap<String, OwnedVariant>;
 

@@ -6,7 +6,7 @@ use gateway_model::id::MacAddr;
 use gateway_model::settings::groups::BluetoothSettings;
 use tokio::time::{Duration, timeout};
 
-use super::Bluetooth;
+use super::handle::Bluetooth;
 use crate::os::bluez::PairingAgent;
 use crate::service::Context;
 

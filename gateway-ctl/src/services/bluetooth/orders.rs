@@ -10,8 +10,8 @@ use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::Bluetooth;
 use super::error::BluetoothError;
+use super::handle::Bluetooth;
 
 /// Time for which a request waits for the next step of a pairing.
 const STEP_TIME: Duration = Duration::from_secs(8);

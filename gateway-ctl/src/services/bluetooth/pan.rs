@@ -10,7 +10,7 @@ use gateway_model::settings::groups::{BluetoothFailover, PAN_INTERFACE};
 use gateway_model::settings::uplink::UplinkState;
 use tokio::task::JoinHandle;
 
-use super::Bluetooth;
+use super::handle::Bluetooth;
 use crate::os::Netlink;
 use crate::os::bluez::{BluetoothDaemon, Bluez};
 use crate::os::interface_name;

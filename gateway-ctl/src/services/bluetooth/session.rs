@@ -11,9 +11,9 @@ use gateway_model::settings::groups::{BluetoothSettings, Severity};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::Bluetooth;
 use super::agent::WindowAgent;
 use super::error::Missing;
+use super::handle::Bluetooth;
 use super::pan::PanRun;
 use crate::os::bluez::{BluetoothDaemon, Bluez, BluezChange, BluezError};
 use crate::service::Context;

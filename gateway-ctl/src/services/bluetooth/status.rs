@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::error::{BluetoothError, Missing};
-use super::{Bluetooth, State};
+use super::handle::{Bluetooth, State};
 
 /// State of Bluetooth.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
