@@ -143,8 +143,7 @@ impl Paths {
         let mut actions = Vec::new();
         let Some(from) = sender(datagram) else { return actions };
         let is_sender = |(key, paths): &(&NodeKey, &PeerPaths)| {
-            paths.disco == from && matches!(origin, Origin::Direct(_))
-                || origin == Origin::Relayed(**key) && paths.disco == from
+            paths.disco == from && (matches!(origin, Origin::Direct(_)) || origin == Origin::Relayed(**key))
         };
         let Some(peer) = self.peers.iter().find(is_sender).map(|(key, _)| *key) else { return actions };
         let Some(message) = open(&self.disco, from, datagram) else { return actions };

@@ -28,7 +28,6 @@ struct Server {
     address: SocketAddr,
 }
 
-#[expect(clippy::disallowed_methods, reason = "keys of the coordinator end by the clock of the daemon")]
 fn now() -> Timestamp {
     Timestamp::now()
 }

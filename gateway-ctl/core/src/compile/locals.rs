@@ -108,20 +108,22 @@ enum Owner {
     Tunnel(LegId),
     /// A deleted tunnel that is not removed yet.
     LeftBehind,
+    /// The interface of this gateway in a mesh. It is no leg, and as with a tunnel, no leg reaches its addresses.
+    Mesh,
 }
 
 impl Owner {
     fn leg(self) -> Option<LegId> {
         match self {
             Owner::Uplink(leg) | Owner::Tunnel(leg) => Some(leg),
-            Owner::Host | Owner::LeftBehind => None,
+            Owner::Host | Owner::LeftBehind | Owner::Mesh => None,
         }
     }
 
     fn value(self) -> LocalValue {
         let kind = match self {
             Owner::Host | Owner::Uplink(_) => LocalKind::Own,
-            Owner::Tunnel(_) | Owner::LeftBehind => LocalKind::Forbidden,
+            Owner::Tunnel(_) | Owner::LeftBehind | Owner::Mesh => LocalKind::Forbidden,
         };
         LocalValue::of_leg(kind, LegId::raw(self.leg()))
     }
@@ -132,6 +134,7 @@ fn owner(input: &Input<'_>, legs: &[Leg], name: &str) -> Owner {
         Some(leg) if leg.is_uplink() => Owner::Uplink(leg.number),
         Some(leg) => Owner::Tunnel(leg.number),
         None if tunnel_addresses::is_left_behind(input, name) => Owner::LeftBehind,
+        None if input.facts.mesh.as_ref().is_some_and(|mesh| mesh.interface == name) => Owner::Mesh,
         None => Owner::Host,
     }
 }

@@ -2,7 +2,8 @@
 
 use std::net::IpAddr;
 
-use gateway_core::facts::Lease;
+use gateway_common::wire::LocalKind;
+use gateway_core::facts::{Lease, MeshLink};
 use gateway_core::interfaces::{InterfaceRole, lease_refusal, role};
 use gateway_core::network::{InterfaceSettings, UplinkSettings};
 use gateway_core::plan::{AddressKey, Plan, RouteKey, RouteValue, RuleAction, names};
@@ -184,4 +185,23 @@ fn uplink_on_demand_has_its_lease_behind_all_other_default_routes() {
     // Without the mark of an interface that comes and goes, an uplink takes no lease.
     fixture.network.interfaces.get_mut("bnep-wan").expect("settings").on_demand = false;
     assert!(!has_address(&fixture.compiled().plan, "bnep-wan", "198.18.0.77/7"));
+}
+
+/// CVE-2019-14899: a host on an uplink must not reach into the flows of a mesh.
+#[test]
+fn no_leg_reaches_the_address_in_a_mesh() {
+    let mut fixture = Fixture::new();
+    fixture.link("mesh0", 9);
+    let address: IpAddr = "100.64.0.5".parse().expect("an address");
+    fixture.facts.mesh = Some(MeshLink {
+        interface: "mesh0".to_owned(),
+        mtu: 1280,
+        port: 41641,
+        addresses: [address].into(),
+        peers: ["100.64.0.6/32".parse().expect("a network")].into(),
+    });
+    let plan = fixture.compiled().plan;
+    let value = plan.dataplane.locals[&address.into()];
+    assert!(value.is(LocalKind::Forbidden) && value.leg == 0, "{value:?}");
+    assert_eq!(route(&plan, MAIN, "100.64.0.6/32"), by("mesh0", None));
 }
