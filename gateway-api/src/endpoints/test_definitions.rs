@@ -42,7 +42,7 @@ const DOC: &str = "Tests of the mode `plan` send no packet: the kernel's decisio
     expect a connection assume that all tunnels are up; those that expect none are also evaluated with all tunnels down. \
     Tests of the mode `live` are tried under the policies that are applied: one packet for each destination enters the LAN \
     interface with the addresses of the source, and is observed at the interfaces behind the egress guard. It has a hop \
-    limit of 2, so the next router discards it: the far end sees nothing, and whether it would answer is not tested. The \
+    limit of 2, so the next router discards it: the remote end sees nothing, and whether it would answer is not tested. The \
     source asks the gateway for names; at most four IPv4 addresses of a name are tried. At most 2 048 packets are sent.";
 
 /// Tests to run, and the policies to test.
