@@ -192,6 +192,11 @@ fn body(server: &Server, row: &Endpoint) -> Option<Value> {
         (_, "/interfaces/{name}/config") => json!({"method": "none"}),
         (_, "/presets/{id}/apply") => json!({"name": format!("of a preset {}", number())}),
         (_, "/test-definitions/run") => json!({}),
+        (_, "/bluetooth/name") => json!({"name": "gateway"}),
+        (_, "/storage/encrypted/passphrase") => {
+            json!({"passphrase": "correct horse battery", "new_passphrase": "another horse battery"})
+        }
+        (_, "/storage/encrypted/stored-key") => json!({"passphrase": "correct horse battery"}),
         (_, "/system/deadman") => json!({"enabled": true, "hours": 24}),
         (_, "/pq-crypto") => json!({"mode": "preferred"}),
         (_, "/settings/{key}") => json!({"value": "debug"}),

@@ -212,8 +212,8 @@ mod tests {
     #[test]
     fn decision_beyond_its_limit_is_found() {
         let text = |lines: usize| format!("{DECISION}{}", "C.\n".repeat(lines - DECISION.lines().count()));
-        assert_eq!(problems("0001-title.md", &text(30)), Vec::<String>::new());
-        assert_eq!(problems("0001-title.md", &text(31)), ["31 lines, at most 30"]);
+        assert_eq!(problems("0001-title.md", &text(50)), Vec::<String>::new());
+        assert_eq!(problems("0001-title.md", &text(51)), ["51 lines, at most 50"]);
     }
 
     #[test]

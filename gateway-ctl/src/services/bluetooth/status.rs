@@ -1,5 +1,7 @@
 //! State of Bluetooth, as the API shows it.
 
+use std::net::IpAddr;
+
 use gateway_core::bluetooth::detection::{IdsEvent, KnownDevice};
 use gateway_core::bluetooth::device::RemoteDevice;
 use gateway_core::bluetooth::nap::nap_clients;
@@ -7,6 +9,7 @@ use gateway_core::bluetooth::pairing::Pairing;
 use gateway_core::facts::Facts;
 use gateway_model::id::MacAddr;
 use gateway_model::settings::groups::PAN_INTERFACE;
+use ipnet::IpNet;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -168,12 +171,14 @@ impl State {
     fn pan_status(&self, facts: &Facts) -> PanStatus {
         let device = self.joined().map(|(mac, _)| mac);
         let interface = device.filter(|_| facts.links.contains_key(PAN_INTERFACE));
-        let address = interface.and_then(|_| facts.addresses.get(PAN_INTERFACE)?.first());
+        // The kernel gives a link-local address before the phone gives one.
+        let mut given = facts.addresses.get(PAN_INTERFACE).into_iter().flatten().map(IpNet::addr);
+        let address = interface.and_then(|_| given.find(IpAddr::is_ipv4));
         PanStatus {
             connected: device.is_some(),
             device,
             interface: interface.map(|_| PAN_INTERFACE.to_owned()),
-            ip: address.map(|net| net.addr().to_string()),
+            ip: address.map(|address| address.to_string()),
             error: self.pan_error.clone(),
         }
     }

@@ -343,7 +343,7 @@ fn built_in_objects_are_valid_and_stay_as_they_are() {
         ("dns_preset", 15, false),
         ("threat_feed", 7, true),
         ("federation_role", 3, false),
-        ("alert_rule", 39, true),
+        ("alert_rule", 40, true),
     ] {
         let all = of(noun).list(&state, &crate::filter::Filter::default());
         assert_eq!(all.len(), count, "{noun}");

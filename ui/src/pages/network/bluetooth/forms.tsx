@@ -69,7 +69,7 @@ function SettingsFields({ settings, etag }: { settings: Settings; etag: string |
           { field: 'auto_power', kind: 'check' },
           { field: 'discoverable_timeout', kind: 'number', required: true, min: 0, max: 86_400 },
           { field: 'nap_segment', kind: 'select', options: [['', '-'], ...names] },
-          { field: 'allowed_macs', kind: 'lines', rows: 3 },
+          { field: 'allowed_macs', kind: 'area', rows: 3 },
         ]}
       />
     </EditForm>
