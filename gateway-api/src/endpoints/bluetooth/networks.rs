@@ -64,7 +64,7 @@ async fn start(cx: Cx, _: Req<()>) -> Result<BluetoothStatus, ApiError> {
     // Without an adapter, no setting helps.
     handle.check_adapter().map_err(refused)?;
     let settings = settings(&cx)?;
-    let world = cx.open()?.worlds.last();
+    let world = cx.open()?.world();
     let bridge = nap_bridge(&world.state, &world.network, &world.facts, settings.nap_segment.as_deref());
     let bridge = bridge.map_err(|refusal| refused(BluetoothError::Nap(refusal)))?;
     handle.start_nap(&bridge).await.map_err(refused)?;
