@@ -22,7 +22,8 @@ pub const API: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCAL
 
 const START: Duration = Duration::from_secs(30);
 const STOP: Duration = Duration::from_secs(15);
-const ANSWER: Duration = Duration::from_secs(30);
+/// A change of keys in an emulated machine takes most of a minute.
+const ANSWER: Duration = Duration::from_secs(120);
 
 /// A daemon with its state. It can be killed, stopped and restarted on the same state.
 #[derive(Debug)]
