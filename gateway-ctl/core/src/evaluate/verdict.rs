@@ -67,7 +67,7 @@ pub(super) fn decide_with(dataplane: &Dataplane, packet: &IpPacket, names: &[Nam
 /// State of a flow before the packet that is evaluated.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FlowState {
-    /// Protocols that it has shown: bits of [`flow_flags`](gateway_common::wire::flow_flags).
+    /// Protocols that it has shown: bits of [`flow_flags`].
     pub shown: u8,
     pub previous: PreviousEgress,
 }

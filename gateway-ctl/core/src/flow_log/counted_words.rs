@@ -1,6 +1,6 @@
 //! Counters in the records of denied flows.
 //!
-//! A word has bytes above [`PACKET_BITS`] bits of packets, as those of the fast path have. It begins at zero when a record
+//! A word has bytes above `PACKET_BITS` bits of packets, as those of the fast path have. It begins at zero when a record
 //! takes its place, so each record has its own, and nothing is reported when it gives way.
 
 use std::collections::HashMap;
