@@ -42,7 +42,7 @@ impl PairingAgent for WindowAgent {
                 if let Some(reply) = self.bluetooth.lock().pairing.take_reply(mac, clock.now()) {
                     return reply;
                 }
-                // The time of the pairing is looked at again, whether it changed or not.
+                // The pairing also ends by its time, which reports no change.
                 let _ = timeout(LOOK_INTERVAL, changed).await;
             }
         })

@@ -7,10 +7,9 @@ import { useGet } from '@/api/query'
 import { sayError } from '@/session/toasts'
 import { Button } from '@/components/button'
 import { download, fileName } from '@/components/download'
-import { TextField } from '@/components/fields'
-import { PasswordField } from '@/components/password-field'
 import { Section } from '@/components/section'
 import { ActionForm } from '@/components/action-form'
+import { NewPassphraseFields, useNewPassphrase } from '@/components/new-passphrase'
 import { useText } from '@/text'
 
 /** Fetches the encrypted export and stores it as a file. */
@@ -76,18 +75,15 @@ interface EncryptedProps {
 export function EncryptedExport({ host, hint, primary = false, onDone }: EncryptedProps) {
   const text = useText()
   const t = text.system.backups
-  const [passphrase, setPassphrase] = useState('')
-  const [repeated, setRepeated] = useState('')
+  const passphrase = useNewPassphrase()
   const [busy, setBusy] = useState(false)
   const [error, setError] = useState<Error | null>(null)
-  const differ = repeated !== '' && repeated !== passphrase
   const submit = async () => {
     setBusy(true)
     setError(null)
     try {
-      await downloadEncrypted(passphrase, host)
-      setPassphrase('')
-      setRepeated('')
+      await downloadEncrypted(passphrase.value, host)
+      passphrase.clear()
       onDone?.()
     } catch (failure) {
       setError(failure as Error)
@@ -103,26 +99,10 @@ export function EncryptedExport({ host, hint, primary = false, onDone }: Encrypt
       kind={primary ? 'primary' : 'plain'}
       icon="download"
       needs="admin"
-      disabled={passphrase === '' || passphrase !== repeated}
+      disabled={!passphrase.isComplete}
     >
       {hint ? <p className="mid">{hint}</p> : null}
-      <PasswordField
-        label={t.exportPassphrase}
-        hint={t.passphraseHint}
-        value={passphrase}
-        onChange={setPassphrase}
-        fresh
-        required
-      />
-      <TextField
-        label={t.repeat}
-        type="password"
-        autoComplete="new-password"
-        value={repeated}
-        error={differ ? t.differ : undefined}
-        onChange={setRepeated}
-        required
-      />
+      <NewPassphraseFields passphrase={passphrase} label={t.exportPassphrase} texts={t} />
     </ActionForm>
   )
 }

@@ -5,11 +5,10 @@ import { call, client, type Schemas } from '@/api/client'
 import { Facts } from '@/components/facts'
 import { Button } from '@/components/button'
 import { Confirm } from '@/components/confirm'
-import { TextField } from '@/components/fields'
-import { PasswordField } from '@/components/password-field'
 import { StateWord, type State } from '@/components/state'
 import { useFormAction } from '@/components/action'
 import { ActionForm } from '@/components/action-form'
+import { NewPassphraseFields, useNewPassphrase } from '@/components/new-passphrase'
 import { useText } from '@/text'
 
 type Status = Schemas['EncryptionStatus']
@@ -66,13 +65,11 @@ function SecretFacts({ status }: { status: Status }) {
 
 function PassphraseForm({ encrypted, onClear }: { encrypted: boolean; onClear: () => void }) {
   const t = useText().system.security
-  const [passphrase, setPassphrase] = useState('')
-  const [repeated, setRepeated] = useState('')
+  const passphrase = useNewPassphrase()
   const set = useFormAction(
-    () => call(client.POST('/secrets/set-passphrase', { body: { passphrase } })),
+    () => call(client.POST('/secrets/set-passphrase', { body: { passphrase: passphrase.value } })),
     () => {
-      setPassphrase('')
-      setRepeated('')
+      passphrase.clear()
       return t.wasSet
     },
   )
@@ -84,7 +81,7 @@ function PassphraseForm({ encrypted, onClear }: { encrypted: boolean; onClear: (
       word={t.set}
       kind="plain"
       needs="admin"
-      disabled={passphrase === '' || passphrase !== repeated}
+      disabled={!passphrase.isComplete}
       buttons={
         encrypted ? (
           <Button kind="ghost" needs="admin" onClick={onClear}>
@@ -93,23 +90,11 @@ function PassphraseForm({ encrypted, onClear }: { encrypted: boolean; onClear: (
         ) : null
       }
     >
-      <PasswordField
+      <NewPassphraseFields
+        passphrase={passphrase}
         label={t.newPassphrase}
-        hint={t.passphraseHint}
-        value={passphrase}
+        texts={t}
         error={set.of('passphrase')}
-        onChange={setPassphrase}
-        fresh
-        required
-      />
-      <TextField
-        label={t.repeat}
-        type="password"
-        autoComplete="new-password"
-        value={repeated}
-        error={repeated !== '' && repeated !== passphrase ? t.differ : undefined}
-        onChange={setRepeated}
-        required
       />
     </ActionForm>
   )

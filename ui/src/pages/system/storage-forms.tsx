@@ -8,6 +8,7 @@ import { Button } from '@/components/button'
 import { Confirm } from '@/components/confirm'
 import { TextField } from '@/components/fields'
 import { PasswordField } from '@/components/password-field'
+import { NewPassphraseFields, useNewPassphrase } from '@/components/new-passphrase'
 import { useText } from '@/text'
 
 const CONTENTS: Schemas['StorageContent'][] = ['query_log', 'flow_log', 'captures']
@@ -15,18 +16,16 @@ const CONTENTS: Schemas['StorageContent'][] = ['query_log', 'flow_log', 'capture
 export function SetUpForm() {
   const t = useText().storage
   const [size, setSize] = useState('1024')
-  const [passphrase, setPassphrase] = useState('')
-  const [repeated, setRepeated] = useState('')
+  const passphrase = useNewPassphrase()
   const setUp = useFormAction(
     () =>
       call(
         client.POST('/storage/encrypted/setup', {
-          body: { size_mb: Number(size), passphrase, contents: CONTENTS },
+          body: { size_mb: Number(size), passphrase: passphrase.value, contents: CONTENTS },
         }),
       ),
     () => {
-      setPassphrase('')
-      setRepeated('')
+      passphrase.clear()
       return t.begun
     },
   )
@@ -36,7 +35,7 @@ export function SetUpForm() {
       onSubmit={() => setUp.run()}
       word={t.setUp}
       needs="admin"
-      disabled={passphrase === '' || passphrase !== repeated}
+      disabled={!passphrase.isComplete}
     >
       <TextField
         label={t.sizeMb}
@@ -48,23 +47,11 @@ export function SetUpForm() {
         onChange={setSize}
         required
       />
-      <PasswordField
+      <NewPassphraseFields
+        passphrase={passphrase}
         label={t.passphrase}
-        hint={t.passphraseHint}
-        value={passphrase}
+        texts={t}
         error={setUp.of('passphrase')}
-        onChange={setPassphrase}
-        fresh
-        required
-      />
-      <TextField
-        label={t.repeat}
-        type="password"
-        autoComplete="new-password"
-        value={repeated}
-        error={repeated !== '' && repeated !== passphrase ? t.differ : undefined}
-        onChange={setRepeated}
-        required
       />
     </ActionForm>
   )
