@@ -5,7 +5,7 @@
 use crate::wire::*;
 
 /// Increment it whenever a wire structure, a map type or the meaning of a value changes.
-pub const ABI_VERSION: u32 = 28;
+pub const ABI_VERSION: u32 = 29;
 
 const fn same(actual: usize, expected: usize) {
     assert!(actual == expected, "wire structure changed size: raise ABI_VERSION");
@@ -46,6 +46,7 @@ const _: () = {
     same(size_of::<DomainKey>(), 16);
     same(size_of::<HelloProgress>(), 8);
     same(size_of::<QuicInitial>(), 2368);
+    same(size_of::<HelloSegment>(), 2108);
     same(size_of::<LinkFrame>(), 2068);
     same(size_of::<EventRecord>(), 72);
     same(size_of::<DnsCacheKey>(), 132);

@@ -3,7 +3,8 @@
 
 use core::hint::black_box;
 
-use crate::classify::IpPacket;
+use crate::blocks::is_https;
+use crate::classify::{IpPacket, TCP};
 use crate::packet::Packet;
 use crate::wire::fields_before_extensions as field;
 use crate::wire::{HelloProgress, NAME, ServerNames, flow_flags};
@@ -21,6 +22,21 @@ const SERVER_NAME: u16 = 0;
 const EXTENSION: usize = 4;
 /// Offset of the name in its extension: behind the length of the list, its type and its length.
 const NAME_IN_EXTENSION: usize = 5;
+
+/// Maximum length of a TCP header (RFC 9293, section 3.1): a segment that is no longer may have no payload.
+const MAX_TCP_HEADER: u32 = 60;
+
+/// Reports whether a connection to a port of HTTPS has not sent its whole ClientHello yet. Clients of other protocols there are
+/// known by a segment that is longer than all headers.
+#[inline(always)]
+pub const fn is_awaited(packet: &IpPacket, shown: u8) -> bool {
+    let may_be_empty = packet.length <= packet.transport as u32 + MAX_TCP_HEADER;
+    let is_open = shown & flow_flags::HELLO_OPEN != 0;
+    packet.protocol == TCP
+        && is_https(packet.destination_port)
+        && shown & flow_flags::HELLO == 0
+        && (is_open || may_be_empty)
+}
 
 /// Reads the names of a ClientHello that begins in this segment. If it goes on in the next one, the payload is
 /// [`flow_flags::HELLO_OPEN`] instead.
@@ -168,7 +184,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::classify::{Classified, TCP, classify};
+    use crate::classify::{Classified, classify};
 
     const NAME: &str = "Mozilla.Cloudflare-DNS.com";
 

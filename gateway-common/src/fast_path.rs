@@ -14,6 +14,7 @@ pub mod xdp;
 use core::time::Duration;
 
 use crate::classify::{DNS_PORT, IpPacket, TCP, UDP};
+use crate::client_hello;
 use crate::verdict::{Action, Reason, Verdict};
 use crate::wire::{DEADLINE_SHIFT, FastState, Fragment, Mark, PlanValue, flow_flags, plan_flags};
 
@@ -27,7 +28,7 @@ pub enum SlowReason {
     Verdict = 1,
     /// The verdict ends at a certain time.
     Deadline = 2,
-    /// A privacy class evaluates each packet of the flow.
+    /// A privacy class evaluates each packet of the flow, or the flow log awaits its ClientHello.
     Inspected = 3,
     /// The flow has no record, because its device exceeds its budget of new flows.
     Unrecorded = 4,
@@ -83,6 +84,11 @@ pub fn admit(packet: &IpPacket, verdict: &Verdict, plan: &PlanValue) -> Result<(
     }
     // The daemon reads Initial packets of QUIC, wherever they are in a flow.
     if verdict.shown & flow_flags::INSPECTED != 0 || is_udp && plan.flags & plan_flags::SERVER_NAMES != 0 {
+        return Err(SlowReason::Inspected);
+    }
+    if plan.flags & plan_flags::LOGGED_NAMES != 0
+        && client_hello::is_awaited(packet, verdict.shown | packet.payload)
+    {
         return Err(SlowReason::Inspected);
     }
     if verdict.admission.is_refused() {
@@ -247,6 +253,33 @@ mod tests {
         let quic = IpPacket { protocol: UDP, ..good };
         assert_eq!(admit(&quic, &flow, &names), Err(SlowReason::Inspected));
         assert_eq!(admit(&quic, &flow, &plan), Ok(()));
+    }
+
+    #[test]
+    fn flow_log_with_names_sees_each_client_hello() {
+        let plan = PlanValue { flags: plan_flags::LOGGED_NAMES, ..PlanValue::default() };
+        // Headers of Ethernet, IPv4 and TCP with options.
+        let empty = IpPacket { transport: 34, length: 34 + 32, ..packet() };
+        let shown = |shown| Verdict { shown, ..verdict() };
+        let expect = |packet: &IpPacket, verdict: &Verdict, expected| {
+            assert_eq!(admit(packet, verdict, &plan), expected);
+        };
+        expect(&empty, &shown(0), Err(SlowReason::Inspected));
+        expect(&empty, &shown(flow_flags::HELLO), Ok(()));
+        let hello = IpPacket { length: 600, payload: flow_flags::HELLO, ..empty };
+        expect(&hello, &shown(0), Ok(()));
+        let begun = IpPacket { length: 1500, payload: flow_flags::HELLO_OPEN, ..empty };
+        expect(&begun, &shown(0), Err(SlowReason::Inspected));
+        expect(
+            &IpPacket { length: 1500, ..empty },
+            &shown(flow_flags::HELLO_OPEN),
+            Err(SlowReason::Inspected),
+        );
+        // Another protocol at the port, other ports, and UDP.
+        expect(&IpPacket { length: 95, ..empty }, &shown(0), Ok(()));
+        expect(&IpPacket { destination_port: 22, ..empty }, &shown(0), Ok(()));
+        expect(&IpPacket { protocol: UDP, ..empty }, &shown(0), Ok(()));
+        assert_eq!(admit(&empty, &shown(0), &PlanValue::default()), Ok(()));
     }
 
     #[test]

@@ -127,6 +127,8 @@ maps! {
     DnsEpoch "gw_dns_epoch" [1] u32 => u64;
     /// Ring buffer of datagrams with Initial packets of QUIC, in bytes.
     Initials "gw_initials" [524_288] u32 => QuicInitial;
+    /// Ring buffer of TCP segments with a ClientHello, in bytes.
+    HelloSegments "gw_hello_segs" [2_097_152] u32 => HelloSegment;
     /// Ring buffer of packets by which hosts announce their names, in bytes.
     Announcements "gw_announced" [262_144] u32 => LinkFrame;
     /// Ring buffer of messages of routers and DHCP servers on the LANs, in bytes. A flood of announcements leaves it alone.

@@ -14,6 +14,7 @@ mod flow;
 mod flow_bucket;
 mod flow_budget;
 mod fqdn;
+mod hello_segment;
 mod host_traffic;
 mod link_frame;
 mod mark;
@@ -45,6 +46,7 @@ pub use flow::{
 pub use flow_bucket::{FLOW_PLACES, FlowPlaces, FlowRecord, FlowRecord4, FlowRecord6, flow_bucket, flow_tag};
 pub use flow_budget::{BUDGETS, FLOW_BUDGET, NewFlows, WINDOW_SHIFT, budget_index};
 pub use fqdn::{ClientKey, FqdnIpKey, FqdnIpValue};
+pub use hello_segment::{HelloSegment, SEGMENT};
 pub use host_traffic::{HostKey, HostTraffic};
 pub use link_frame::{LINK_PACKET, LinkFrame};
 pub use mark::Mark;

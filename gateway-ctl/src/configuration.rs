@@ -174,6 +174,7 @@ pub fn network(config: &Bootstrap, numbers: &mut UplinkNumbers) -> Network {
         sample_every: SAMPLE_EVERY,
         fast_path: config.dataplane.fast_path == FastPathMode::On,
         flow_log: config.flow_log.enabled,
+        server_names: config.flow_log.enabled && config.flow_log.server_names,
         xdp: xdp_modes(&config.dataplane),
         dns_port: config.dns.listen_addr.port(),
         admin_port: admin_port(config),

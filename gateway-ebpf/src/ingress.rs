@@ -18,7 +18,9 @@ use gateway_common::wire::{Fragment, Mark};
 use crate::context::{Buffer, interface, pull_headers};
 use crate::counters::{self, count, count_block, count_later};
 use crate::policy_maps::Kernel;
-use crate::{dns_source, events, fast_path, fast_path_learning, flow_table, link_frames, maps, quic, vlan};
+use crate::{
+    client_hello, dns_source, events, fast_path, fast_path_learning, flow_table, link_frames, maps, quic, vlan,
+};
 
 const ETHERNET_HEADER: u32 = 14;
 
@@ -110,6 +112,7 @@ pub fn run(context: &TcContext) -> i32 {
         count_block(verdict.device, verdict.policy, verdict.reason as u32, length);
     }
     quic::copy_initial(context, packet, verdict);
+    client_hello::copy_segment(context, packet, verdict);
     if verdict.admission.is_refused() {
         count(&maps::UNRECORDED, 0, length);
     }

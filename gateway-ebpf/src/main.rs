@@ -5,6 +5,7 @@
 #![allow(internal_features)]
 #![feature(core_intrinsics)]
 
+mod client_hello;
 mod context;
 mod counters;
 mod dns_block;

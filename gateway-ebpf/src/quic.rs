@@ -19,7 +19,7 @@ const HEADER_UDP: u32 = 8;
 const SEGMENTS: u32 = 4;
 
 /// Copies the datagram if it is held, also one that follows an Initial packet, or if it has an Initial packet that passes
-/// while something of the plan goes by the names of servers.
+/// while something of the plan goes by the names of servers, or the flow log has them.
 #[inline(always)]
 pub fn copy_initial(context: &TcContext, packet: &IpPacket, verdict: &Verdict) {
     let held = verdict.reason as u32 == Reason::QuicHeld as u32;
@@ -31,7 +31,7 @@ pub fn copy_initial(context: &TcContext, packet: &IpPacket, verdict: &Verdict) {
 #[inline(never)]
 fn copy(context: &TcContext, packet: &IpPacket, held: u32) -> u32 {
     let Some(plan) = Kernel.plan(Kernel.live()) else { return 0 };
-    if held == 0 && plan.flags & plan_flags::SERVER_NAMES == 0 {
+    if held == 0 && plan.flags & (plan_flags::SERVER_NAMES | plan_flags::LOGGED_NAMES) == 0 {
         return 0;
     }
     let begin = packet.transport as u32 + HEADER_UDP;

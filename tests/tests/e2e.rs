@@ -71,6 +71,7 @@ mod restart;
 mod returned_exit;
 mod routing;
 mod same_address;
+mod server_names;
 mod sources;
 mod splitting;
 mod stun;

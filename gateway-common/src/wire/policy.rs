@@ -38,8 +38,22 @@ pub mod plan_flags {
     pub const NO_ADMIN: u32 = 16;
     /// NTP queries of all hosts are redirected to the time server of the gateway.
     pub const FORCED_NTP: u32 = 32;
+    /// The flow log has the names of servers, so the daemon gets copies of the segments and Initial packets with a ClientHello.
+    pub const LOGGED_NAMES: u32 = 1 << 12;
     /// First of two bits with the [`super::device_flags`] of hosts that are no device: `NO_INTERNET` and `NO_LAN`.
     pub const UNKNOWN_SHIFT: u32 = 16;
+
+    // The blocks of all hosts are in the same field.
+    const _: () = {
+        let all = [UNMATCHED_REJECT, DOMAINS, FORCED_DNS, SERVER_NAMES, NO_ADMIN, FORCED_NTP, LOGGED_NAMES];
+        let mut taken = super::block_flags::ALL | 3 << UNKNOWN_SHIFT;
+        let mut index = 0;
+        while index < all.len() {
+            assert!(all[index].is_power_of_two() && taken & all[index] == 0, "two flags have one bit");
+            taken |= all[index];
+            index += 1;
+        }
+    };
 }
 
 /// An interface, or a VLAN on it.

@@ -138,6 +138,9 @@ fn header(input: &Input<'_>, ranks: &Ranks) -> PlanValue {
         header.flags |= plan_flags::FORCED_NTP;
     }
     header.flags |= devices::flags_of_unknown(input.network.unknown_hosts) << plan_flags::UNKNOWN_SHIFT;
+    if input.network.server_names {
+        header.flags |= plan_flags::LOGGED_NAMES;
+    }
     header.admin_port = input.network.admin_port.into();
     if devices::restricts_administration(input) {
         header.flags |= plan_flags::NO_ADMIN;

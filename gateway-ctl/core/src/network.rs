@@ -45,6 +45,9 @@ pub struct Network {
     pub fast_path: bool,
     /// Flows are logged, so the kernel counts their packets.
     pub flow_log: bool,
+    /// Records of flows have the names of servers. Plans of former versions did not know it.
+    #[serde(default)]
+    pub server_names: bool,
     /// XDP mode of interfaces.
     pub xdp: XdpModes,
     /// Port of the resolver here; 0 without one.

@@ -25,6 +25,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use connections::Dissector;
+pub use tls::{message_server_name, requested_server_name};
 
 /// Format of the first header of a captured packet (<https://www.tcpdump.org/linktypes.html>).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

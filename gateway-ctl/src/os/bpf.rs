@@ -17,6 +17,7 @@ mod flow_clock;
 mod flows;
 mod fqdn;
 mod grace;
+mod hello_segments;
 mod hook;
 mod inject;
 mod link_frames;

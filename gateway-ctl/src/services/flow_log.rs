@@ -12,6 +12,7 @@ mod observe;
 mod pages;
 mod pieces;
 mod rollups;
+mod server_names;
 mod totals;
 mod usage;
 
@@ -46,6 +47,7 @@ pub use metrics::FlowLogStats;
 use observe::Observer;
 pub use pages::{FlowPage, FlowPageStart, FlowRow};
 use rollups::Rollups;
+pub use server_names::ServerNames;
 pub use totals::FlowTotals;
 use usage::UsageLog;
 pub use usage::UsageQuery;
@@ -77,6 +79,7 @@ struct Inner {
     /// Set while the dataplane runs.
     kernel: OnceLock<Kernel>,
     asked: AskedAddresses,
+    server_names: ServerNames,
 }
 
 /// Parts of the daemon that the log observes.
@@ -126,6 +129,7 @@ impl Handle for FlowLog {
             following: Mutex::default(),
             kernel: OnceLock::new(),
             asked: AskedAddresses::default(),
+            server_names: ServerNames::default(),
         }))
     }
 }
@@ -183,6 +187,11 @@ impl FlowLog {
         &self.0.asked
     }
 
+    /// Returns the names of servers that clients have sent a short time ago.
+    pub fn server_names(&self) -> &ServerNames {
+        &self.0.server_names
+    }
+
     pub fn stats(&self) -> FlowLogStats {
         let following = self.0.following.lock();
         FlowLogStats {
@@ -225,6 +234,7 @@ impl FlowLog {
         }
         // The files in the earlier folder are closed.
         following.folder = folder;
+        self.0.server_names.want(config.enabled && config.server_names);
         if !config.enabled {
             following.tracker.forget();
             following.observer = Observer::default();
@@ -233,7 +243,7 @@ impl FlowLog {
             return;
         }
         following.tracker.has_listeners = self.0.news.receiver_count() > 0;
-        let records = following.advance(kernel, &world, &self.0.asked, now);
+        let records = following.advance(kernel, &world, &self.0, now);
         self.0.usage.lock().add(following.tracker.take_usage(), now);
         following.tracker.take_news().into_iter().for_each(|news| self.publish(news));
         following.last = Some(begun);
@@ -326,8 +336,10 @@ impl FlowLog {
         let mut following = self.0.following.lock();
         if let Some(kernel) = self.0.kernel.get() {
             following.tracker.forget_past(kernel.clock.now());
+            observe::discard_hello_segments(&kernel.dataplane);
         }
         self.0.asked.clear();
+        self.0.server_names.clear();
         following.is_over |= level == WipeLevel::Hard;
         let _ = following.tracker.take_usage();
         let mut rollups = self.0.rollups.lock();
@@ -345,17 +357,17 @@ impl Following {
         &mut self,
         kernel: &Kernel,
         world: &Arc<World>,
-        asked: &AskedAddresses,
+        log: &Inner,
         now: Timestamp,
     ) -> Vec<FlowRecord> {
         if self.names.as_ref().is_none_or(|(known, _)| !Arc::ptr_eq(known, world)) {
             self.names = Some((world.clone(), FlowNames::new(&world.input(), world.live())));
         }
         let Some((_, names)) = &self.names else { return Vec::new() };
-        match self.observer.observe(&kernel.dataplane, now) {
+        match self.observer.observe(&kernel.dataplane, &log.server_names, now) {
             Ok(seen) => {
                 self.lost_reports += u64::from(seen.is_incomplete);
-                self.tracker.observe(seen, &Surroundings { names, asked, now })
+                self.tracker.observe(seen, &Surroundings { names, asked: &log.asked, now })
             }
             Err(error) => {
                 if self.failed == 0 {

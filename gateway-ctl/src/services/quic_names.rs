@@ -13,13 +13,14 @@ use gateway_common::wire::{FlowKey, QuicInitial, ServerNames, flow_flags};
 use gateway_core::fair_share::largest;
 use gateway_core::host_paths::HostPaths;
 use gateway_core::quic_initial::{Handshake, Name, frame, header};
-use gateway_dissect::quic;
+use gateway_dissect::{message_server_name, quic};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use crate::os::bpf;
 use crate::reconcile::KernelDataplane;
 use crate::service::Context;
+use crate::services::flow_log::FlowLog;
 use crate::supervise::blocking;
 
 /// Maximum number of connections whose ClientHello is not complete. Beyond it, the owner of the most gives up its oldest.
@@ -64,6 +65,8 @@ struct Connection {
 struct Read {
     /// Names of the server; `None` if it has none.
     names: Option<ServerNames>,
+    /// Its name as text, with the packet that completes the ClientHello.
+    name: Option<String>,
     held: Vec<Vec<u8>>,
 }
 
@@ -154,10 +157,11 @@ impl Connections {
             Name::Known(names) => Some(names),
             Name::Absent => None,
         };
-        let Connection { connection_id, held, .. } = self.remove(&flow)?;
+        let Connection { connection_id, held, handshake, .. } = self.remove(&flow)?;
+        let name = message_server_name(handshake.bytes());
         self.finished.insert(flow, Finished { at: now, connection_id, names });
         self.finished_order.push_back((now, flow));
-        Some(Read { names, held })
+        Some(Read { names, name, held })
     }
 
     /// Holds a datagram of a connection whose name is awaited. Returns it if the name was read after the program held it.
@@ -167,7 +171,7 @@ impl Connections {
         }
         if let Some(finished) = self.finished.get(&copy.flow) {
             let held = held_frame(copy, datagram).into_iter().collect();
-            return Some(Read { names: finished.names, held });
+            return Some(Read { names: finished.names, name: None, held });
         }
         let is_open = |known: &Connection| now.duration_since(known.begun) < TIMEOUT;
         if self.open.get(&copy.flow).is_some_and(is_open) {
@@ -248,8 +252,9 @@ impl Connections {
 }
 
 /// Runs until it is aborted.
-pub(crate) async fn run(Context { wake, dataplane, worlds, .. }: Context) {
+pub(crate) async fn run(Context { wake, dataplane, worlds, handles, .. }: Context) {
     let compiled = wake.compiled();
+    let logged = handles.get::<FlowLog>().server_names().clone();
     let mut connections = Connections::default();
     let (mut hosts, mut known_at) = (HostPaths::default(), None::<Instant>);
     loop {
@@ -275,6 +280,13 @@ pub(crate) async fn run(Context { wake, dataplane, worlds, .. }: Context) {
                 for copy in copies {
                     let owner = hosts.of_mac(copy.flow.interface, copy.flow.mac.octets());
                     let Some(read) = connections.add(&copy, owner, now) else { continue };
+                    let log = worlds.last().config.flow_log;
+                    if let Some(name) = read.name
+                        && log.enabled
+                        && log.server_names
+                    {
+                        logged.note(&copy.flow, name);
+                    }
                     let hashes = read.names.map(|names| names.0).unwrap_or_default();
                     let plan = compiled.borrow().clone();
                     let is_resolver =

@@ -1,6 +1,6 @@
 //! Target: summaries of captured packets.
 
-use gateway_dissect::{Dissector, LinkType};
+use gateway_dissect::{Dissector, LinkType, requested_server_name};
 
 /// Maximum length of the text of a summary, in bytes.
 const MAX_INFO_BYTES: usize = 512;
@@ -10,6 +10,9 @@ const MAX_INFO_BYTES: usize = 512;
 pub fn captured_packet(data: &[u8]) {
     let Some((cut, bytes)) = data.split_first() else { return };
     let cut = bytes.len().min(usize::from(*cut));
+    if let Some(name) = requested_server_name(data) {
+        assert!(!name.is_empty() && name.len() <= 253 && !name.bytes().any(|byte| byte.is_ascii_uppercase()));
+    }
     let mut dissector = Dissector::default();
     for link in [LinkType::Ethernet, LinkType::Raw, LinkType::LinuxSll, LinkType::Ppp, LinkType::Null] {
         for packet in [bytes, &bytes[..cut], bytes] {

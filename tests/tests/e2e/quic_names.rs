@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use gateway_tests::capture::Capture;
-use gateway_tests::testbed::create;
+use gateway_tests::testbed::{Testbed, create};
 use gateway_tests::topology::{Host, Topology, server};
 use gateway_tests::traffic::ask_server;
 use gateway_tests::wait::wait_for;
@@ -20,6 +20,7 @@ use serde_json::json;
 use tokio::runtime::Runtime;
 
 use crate::e2e::dns_policy::resolving;
+use crate::e2e::flows::wait_for_flows;
 use crate::e2e::{BLOCKED, SOON};
 
 const RESOLVER: &str = "doh.opendns.com";
@@ -168,6 +169,27 @@ fn early_data_arrives_while_the_name_of_the_server_is_read() {
         })
         .expect("sent on");
     }
+}
+
+#[test]
+fn the_flow_log_has_the_name_that_a_client_encrypts() {
+    let testbed = Testbed::start().expect("a testbed");
+    let network = &testbed.network;
+    let runtime = Runtime::new().expect("a runtime");
+    let _entered = runtime.enter();
+    let service = Server::start(network, &runtime);
+    let laptop = testbed.device(&network.laptop).expect("a device");
+    testbed.api().put("/settings/flow_log.server_names", &json!({"value": true})).expect("set");
+    testbed.api().act("/enforce/reconcile").expect("reconciled");
+    let client = service.client(&network.laptop);
+    runtime.block_on(async {
+        let connection = client.connect(service.at, SITE).expect("a connection").await.expect("connected");
+        ask(&connection).await.expect("answered");
+    });
+    let query = format!("device={laptop}&protocol=udp&port={}", service.at.port());
+    let found =
+        wait_for_flows(&testbed, &query, |found| found.iter().any(|flow| flow["server_name"] == SITE));
+    assert_eq!(found.len(), 1, "{found:#?}");
 }
 
 #[test]

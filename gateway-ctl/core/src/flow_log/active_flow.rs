@@ -155,6 +155,13 @@ impl ActiveFlow {
         self.count_passed_by(connection.origin, seen, now);
     }
 
+    /// Takes the server name that its client has sent, if the log may have names of the client.
+    pub(super) fn name_server(&mut self, origin: &Tuple, seen: &Observation) {
+        if self.record.server_name.is_none() && self.log == QueryLog::Full {
+            self.record.server_name = seen.server_names.get(origin).cloned();
+        }
+    }
+
     /// Takes the packets that passed the IP stack by.
     pub(super) fn count_passed_by(&mut self, origin: Tuple, seen: &Observation, now: Timestamp) {
         let before = (self.record.sent, self.record.received);

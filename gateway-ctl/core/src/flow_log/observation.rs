@@ -92,4 +92,6 @@ pub struct Observation {
     /// Packets that passed the IP stack by since the last observation, by the tuple before address translation. `None` if
     /// they were not counted, also of one tuple.
     pub passed_by: Option<CountedTraffic<Tuple>>,
+    /// Server names that clients have sent a short time ago, where they are read.
+    pub server_names: HashMap<Tuple, String>,
 }

@@ -182,6 +182,7 @@ impl Tracker {
             return;
         }
         flow.count(connection, seen, around.now);
+        flow.name_server(&connection.origin, seen);
         self.usage.extend(flow.take_usage());
         if let Some(evaluated) = evaluated
             && flow.change_path(evaluated, around)

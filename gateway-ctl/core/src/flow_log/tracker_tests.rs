@@ -323,3 +323,17 @@ fn what_is_not_from_the_lan_or_to_the_gateway_is_not_logged() {
     let stopped = fixture.tracker.stop(at(3) + SignedDuration::from_secs(1));
     assert!(stopped.is_empty());
 }
+
+#[test]
+fn a_server_name_stays_with_its_connection() {
+    let mut fixture = Fixture::new();
+    let named = |connections, name: &str| {
+        let server_names = [(Tuple::from(&key(1)), name.to_owned())].into();
+        Observation { server_names, ..seen(connections, vec![direct(1, 2)]) }
+    };
+    fixture.observe(2, named(vec![connection(1, 7, 1)], "www.example"));
+    fixture.observe(4, named(vec![connection(1, 7, 2)], "other.example"));
+    assert_eq!(fixture.active()[0].server_name.as_deref(), Some("www.example"));
+    fixture.observe(6, seen(vec![connection(1, 8, 1)], vec![direct(1, 6)]));
+    assert_eq!(fixture.active()[0].server_name, None, "another connection");
+}

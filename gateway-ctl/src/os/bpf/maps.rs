@@ -88,6 +88,7 @@ pub struct Maps {
     pub announcements: RingBuf<MapData>,
     pub link_messages: RingBuf<MapData>,
     pub initials: RingBuf<MapData>,
+    pub hello_segments: RingBuf<MapData>,
     pub events: RingBuf<MapData>,
 }
 
@@ -140,6 +141,7 @@ impl Maps {
             announcements: open::<spec::Announcements, _>(ebpf)?,
             link_messages: open::<spec::LinkMessages, _>(ebpf)?,
             initials: open::<spec::Initials, _>(ebpf)?,
+            hello_segments: open::<spec::HelloSegments, _>(ebpf)?,
             events: open::<spec::Events, _>(ebpf)?,
         })
     }

@@ -12,11 +12,14 @@ use gateway_core::indexes::{LegId, PolicyIndex};
 use gateway_model::MacAddr;
 use jiff::{SignedDuration, Timestamp};
 
+use super::ServerNames;
 use crate::os::conntrack::connections::{self, EndedConnections};
 use crate::reconcile::KernelDataplane;
 
 /// Records of the flow table without a packet for longer are not read. A flow that sends again is read then.
 const RECENT_SECONDS: u16 = 600;
+/// Copies of segments that are read at a time; the ring has room for less.
+const MAX_SEGMENTS: usize = 1024;
 
 /// Reader of the tables, with its subscription.
 #[derive(Default)]
@@ -28,7 +31,12 @@ pub(super) struct Observer {
 
 impl Observer {
     /// Returns what was observed since the last call. Blocks on the kernel.
-    pub(super) fn observe(&mut self, dataplane: &KernelDataplane, now: Timestamp) -> io::Result<Observation> {
+    pub(super) fn observe(
+        &mut self,
+        dataplane: &KernelDataplane,
+        names: &ServerNames,
+        now: Timestamp,
+    ) -> io::Result<Observation> {
         let is_first = self.ended.is_none();
         let ended = match self.ended.take() {
             Some(ended) => ended,
@@ -37,6 +45,7 @@ impl Observer {
         // Ends before the tables: what ends between is reported in the next observation.
         let (reports, is_incomplete) = ended.take()?;
         self.ended = Some(ended);
+        names.add(&dataplane.with(|programs| programs.drain_hello_segments(MAX_SEGMENTS)));
         let evaluated = self.evaluated(dataplane, now)?;
         let connections = connections::list()?;
         // Behind conntrack: an entry of the fast path is of a connection that conntrack has.
@@ -50,6 +59,7 @@ impl Observer {
             connections,
             evaluated,
             passed_by,
+            server_names: names.take(),
         })
     }
 
@@ -85,6 +95,11 @@ impl Observer {
         flows.values_mut().for_each(|flow| flow.denied = denied.get(&flow.key).copied());
         Ok(flows)
     }
+}
+
+/// Removes the copies of segments with names of servers that were not read yet.
+pub(super) fn discard_hello_segments(dataplane: &KernelDataplane) {
+    drop(dataplane.with(|programs| programs.drain_hello_segments(MAX_SEGMENTS)));
 }
 
 fn add_newest(flows: &mut HashMap<Tuple, EvaluatedFlow>, flow: EvaluatedFlow) {

@@ -78,7 +78,14 @@ async fn the_name_of_a_real_handshake_is_read() {
     let datagrams = datagrams("doh.opendns.com", 2).await;
     let found =
         datagrams.iter().find_map(|datagram| connections.add(&copy(datagram, 0), OWNER, now)).expect("read");
-    assert_eq!(found, Read { names: Some(ServerNames::of("doh.opendns.com")), held: Vec::new() });
+    assert_eq!(
+        found,
+        Read {
+            names: Some(ServerNames::of("doh.opendns.com")),
+            name: Some("doh.opendns.com".to_owned()),
+            held: Vec::new(),
+        }
+    );
     assert!(connections.open.is_empty());
 }
 

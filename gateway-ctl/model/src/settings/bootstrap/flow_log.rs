@@ -11,6 +11,8 @@ use crate::problem::{Problems, code};
 #[serde(default)]
 pub struct FlowLog {
     pub enabled: bool,
+    /// Records have the server names in the ClientHello of TLS and QUIC.
+    pub server_names: bool,
     /// Retention of records in days.
     pub keep_days: u32,
     /// Maximum size of all records on disk, in MiB.
@@ -19,7 +21,7 @@ pub struct FlowLog {
 
 impl Default for FlowLog {
     fn default() -> FlowLog {
-        FlowLog { enabled: true, keep_days: 30, max_mb: 1024 }
+        FlowLog { enabled: true, server_names: false, keep_days: 30, max_mb: 1024 }
     }
 }
 
@@ -44,8 +46,9 @@ mod tests {
 
     #[test]
     fn bounds_of_the_flow_log_are_checked() {
-        let parsed = parse("flow_log: { enabled: false, keep_days: 7, max_mb: 64 }").expect("valid");
-        assert!(!parsed.flow_log.enabled && parsed.flow_log.keep_days == 7);
+        let parsed = parse("flow_log: { enabled: false, server_names: true, keep_days: 7, max_mb: 64 }");
+        let parsed = parsed.expect("valid").flow_log;
+        assert!(!parsed.enabled && parsed.server_names && parsed.keep_days == 7);
         let refused = [
             ("flow_log: { keep_days: 0 }", "flow_log.keep_days"),
             ("flow_log: { max_mb: 31 }", "flow_log.max_mb"),
