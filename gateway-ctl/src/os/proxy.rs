@@ -8,6 +8,7 @@
 mod associations;
 mod connect_error;
 mod fd_budget;
+mod flows;
 mod shared;
 mod sockets;
 mod splice;
@@ -30,6 +31,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 pub use connect_error::ConnectError;
+pub use flows::RelayedFlows;
 pub use shared::ConnectFailures;
 pub use sockets::addresses;
 pub(super) use udp::{over, send};
@@ -180,6 +182,11 @@ impl Relay {
             }
         });
         RelayStatus { running: self.is_running(), by_proxy: by_proxy.collect() }
+    }
+
+    /// Returns the flows that the relay carries.
+    pub fn flows(&self) -> RelayedFlows {
+        self.shared.flows.clone()
     }
 
     /// Returns a receiver of proxies that were unreachable for a connection.

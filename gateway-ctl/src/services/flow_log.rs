@@ -34,6 +34,7 @@ use tokio::time::MissedTickBehavior;
 
 use crate::clock::SharedClock;
 use crate::handles::Handle;
+use crate::os::proxy::RelayedFlows;
 use crate::reconcile::KernelDataplane;
 use crate::service::{Context, Service};
 use crate::services::countries::CountryDatabase;
@@ -88,6 +89,7 @@ struct Kernel {
     dataplane: KernelDataplane,
     clock: SharedClock,
     storage: EncryptedStorage,
+    relayed: RelayedFlows,
 }
 
 #[derive(Default)]
@@ -164,7 +166,8 @@ async fn run(context: Context) {
     let (worlds, dataplane) = (context.worlds.clone(), context.dataplane.clone());
     let clock = context.store.clock().clone();
     let storage = context.handles.get::<EncryptedStorage>();
-    let kernel = Kernel { worlds, dataplane, clock: clock.clone(), storage };
+    let relayed = context.engines.relay.flows();
+    let kernel = Kernel { worlds, dataplane, clock: clock.clone(), storage, relayed };
     // It is the same after a restart of the task.
     let _ = log.0.kernel.set(kernel);
     let mut ticks = tokio::time::interval(POLL_INTERVAL);
@@ -364,7 +367,7 @@ impl Following {
             self.names = Some((world.clone(), FlowNames::new(&world.input(), world.live())));
         }
         let Some((_, names)) = &self.names else { return Vec::new() };
-        match self.observer.observe(&kernel.dataplane, &log.server_names, now) {
+        match self.observer.observe(&kernel.dataplane, &kernel.relayed, &log.server_names, now) {
             Ok(seen) => {
                 self.lost_reports += u64::from(seen.is_incomplete);
                 self.tracker.observe(seen, &Surroundings { names, asked: &log.asked, now })

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use gateway_core::flow_log::{FlowId, FlowRecord};
 use gateway_tests::services::{HTTP, IDENT};
+use gateway_tests::socks::{Proxy, Server};
 use gateway_tests::testbed::{Testbed, create, policy};
 use gateway_tests::topology::{Host, server};
 use gateway_tests::traffic::{TIMEOUT, UdpFlow, ask};
@@ -13,7 +14,9 @@ use gateway_tests::wait::{wait_for, wait_ok};
 use serde_json::{Value, json};
 
 use crate::e2e::flow_check::records;
-use crate::e2e::{BLOCKED, FAMILIES, SOON, assert_blocked, assert_direct, assert_through};
+use crate::e2e::{
+    BLOCKED, FAMILIES, SOON, assert_blocked, assert_direct, assert_through, wait_until_through,
+};
 
 /// A block of records is written after 30 seconds at the latest.
 const WRITTEN: Duration = Duration::from_secs(45);
@@ -167,6 +170,53 @@ fn packets_of_the_fast_path_count_like_all_others() {
         wait_for_flows(&testbed, &query, |found| {
             found.len() == 1 && found[0]["sent"] == sent && found[0]["received"] == received
         });
+    }
+}
+
+#[test]
+fn connections_and_datagrams_through_a_proxy_count_like_all_others() {
+    let testbed = Testbed::start().expect("a testbed");
+    let network = &testbed.network;
+    let laptop = testbed.device(&network.laptop).expect("a device");
+    let proxy = Proxy::start(&network.exit_a, Server::Dante).expect("a proxy");
+    testbed.proxy(&proxy.object("office"), "up").expect("a proxy");
+    let mut by_proxy = policy("by proxy", 10, ("device", &laptop), &[]);
+    by_proxy["hops"] = json!([{"type": "proxy", "target": "office"}]);
+    testbed.policy(&by_proxy).expect("a policy");
+    wait_until_through(&network.laptop, &network.exit_a);
+    known_to_the_dataplane(&testbed);
+    count_at(&network.laptop, "udp", IDENT);
+    for ipv6 in FAMILIES {
+        network.laptop.namespace.run("nft", &["reset", "counters"]).expect("reset");
+        let flow = UdpFlow::open(&network.laptop, to(ipv6, IDENT)).expect("a flow");
+        for _ in 0..20 {
+            assert_eq!(flow.ask(SOON).expect("an answer"), network.exit_a.address(ipv6));
+        }
+        let (sent, received) = (counted(&network.laptop, "out"), counted(&network.laptop, "in"));
+        assert_eq!(sent["packets"], 20);
+        let query = format!("device={laptop}&destination={}&protocol=udp&egress=office", server(ipv6));
+        wait_for_flows(&testbed, &query, |found| {
+            found.len() == 1 && found[0]["sent"] == sent && found[0]["received"] == received
+        });
+    }
+    assert_through(&network.laptop, &network.exit_a);
+    let query = format!("device={laptop}&port={HTTP}&state=ended&egress=office");
+    let found = wait_for_flows(&testbed, &query, |found| found.len() >= 2);
+    for flow in &found {
+        assert_eq!(
+            (&flow["end"], &flow["policy"]["name"]),
+            (&json!("closed"), &json!("by proxy")),
+            "{flow:#}"
+        );
+        let count = |direction: &str, unit: &str| flow[direction][unit].as_u64().expect("counted");
+        // At least the opening, a request or an answer, and the end.
+        for direction in ["sent", "received"] {
+            assert!(count(direction, "packets") >= 3, "{flow:#}");
+            assert!(count(direction, "bytes") > 40 * count(direction, "packets"), "{flow:#}");
+        }
+        let explained = testbed.api().post("/policy/evaluate", &json!({"flow_id": flow["flow_id"]}));
+        let explained = explained.expect("an explanation");
+        assert_eq!(explained["flow"]["comparison"]["result"], "agrees", "{explained:#}");
     }
 }
 

@@ -9,6 +9,7 @@ use tokio::sync::watch;
 
 use super::associations::Associations;
 use super::fd_budget::DescriptorBudget;
+use super::flows::RelayedFlows;
 use super::splice::Pool;
 use super::target::{Admission, Target};
 
@@ -18,6 +19,7 @@ pub(super) struct Shared {
     pub pool: Pool,
     pub budget: DescriptorBudget,
     pub associations: Associations,
+    pub flows: RelayedFlows,
     pub doubts: watch::Sender<ConnectFailures>,
 }
 

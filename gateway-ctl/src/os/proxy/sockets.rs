@@ -125,8 +125,8 @@ pub(super) fn watch_over_client(stream: &TcpStream) -> io::Result<()> {
     Keepalive { idle: CLIENT_IDLE, ..Keepalive::PATIENT }.apply(stream)
 }
 
-/// Ends a connection so that the peer sees a reset, and frees its memory at once.
-pub(super) fn reset(stream: TcpStream) {
+/// Lets a connection end by its drop so that the peer sees a reset, and its memory is free at once.
+pub(super) fn reset(stream: &TcpStream) {
     // A socket that is already gone needs no reset.
-    let _ = SockRef::from(&stream).set_linger(Some(Duration::ZERO));
+    let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
 }

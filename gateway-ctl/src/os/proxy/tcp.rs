@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use gateway_common::wire::Mark;
+use gateway_core::flow_log::TcpState;
 use gateway_core::indexes::{LegId, ProxyIndex};
 use gateway_outbound::KernelSockets;
 use gateway_outbound::socks5::{self, Destination};
@@ -38,9 +39,9 @@ pub(super) async fn accept(listener: Arc<TcpListener>, shared: Arc<Shared>) {
 }
 
 fn admit(client: TcpStream, shared: &Arc<Shared>) {
-    let Some(admission) = admission_of(&client, shared) else { return reset(client) };
+    let Some(admission) = admission_of(&client, shared) else { return reset(&client) };
     let shared = shared.clone();
-    tokio::spawn(async move { forward(client, admission, &shared).await });
+    tokio::spawn(async move { forward(admission, Arc::new(client), &shared).await });
 }
 
 /// Returns the permission of a connection, by its fwmark.
@@ -51,14 +52,15 @@ fn admission_of(client: &TcpStream, shared: &Shared) -> Option<Admission> {
     shared.target(ProxyIndex::new(number)?)?.admit(LegId::new(leg), &shared.budget)
 }
 
-async fn forward(client: TcpStream, admission: Admission, shared: &Shared) {
-    let Ok(to) = client.local_addr() else { return };
+// The connection is closed before it counts as gone: parameters are dropped in reverse order.
+async fn forward(admission: Admission, client: Arc<TcpStream>, shared: &Shared) {
+    let (Ok(to), Ok(flow)) = (client.local_addr(), shared.flows.open_stream(&client)) else { return };
     if watch_over_client(&client).is_err() {
         return;
     }
     let outcome = tokio::select! {
         outcome = open(&admission, to) => outcome,
-        () = admission.gate.closed() => return reset(client),
+        () = admission.gate.closed() => return reset(&client),
     };
     let server = match outcome {
         Ok(server) => server,
@@ -68,7 +70,7 @@ async fn forward(client: TcpStream, admission: Admission, shared: &Shared) {
             if error.is_the_proxys() {
                 shared.report_failure(&admission);
             }
-            return reset(client);
+            return reset(&client);
         }
     };
     let outcome = tokio::select! {
@@ -76,8 +78,10 @@ async fn forward(client: TcpStream, admission: Admission, shared: &Shared) {
         () = admission.gate.closed() => Err(io::ErrorKind::ConnectionAborted.into()),
     };
     if outcome.is_err() {
-        reset(client);
-        reset(server);
+        reset(&client);
+        reset(&server);
+    } else {
+        flow.end(TcpState::Closed);
     }
 }
 

@@ -26,6 +26,7 @@ use tokio::time::Instant;
 
 use super::associations::{Datagram, Key};
 use super::connect_error::ConnectError;
+use super::flows::{OpenFlow, RelayedFlows};
 use super::shared::Shared;
 use super::sockets::{DatagramMeta, receive, transparent};
 use super::target::Admission;
@@ -97,7 +98,7 @@ async fn associate(
     match opened {
         Ok((control, upstream)) => {
             let flow = Association { client: key.0, mark, control, upstream: Arc::new(upstream) };
-            let ended = flow.forward(&admission, &mut waiting).await;
+            let ended = flow.forward(&admission, &mut waiting, &shared.flows).await;
             tracing::trace!(client = %key.0, ended, "an association ended");
         }
         Err(error) => {
@@ -126,6 +127,12 @@ fn header_to(to: SocketAddr) -> Vec<u8> {
     datagram_header(&Destination::Address(to)).unwrap_or_default()
 }
 
+/// Socket with the address of a destination, for one host.
+struct DatagramFlow {
+    socket: UdpSocket,
+    logged: OpenFlow,
+}
+
 struct Association {
     client: SocketAddr,
     /// Fwmark of the first datagram. Replies carry it, too.
@@ -136,8 +143,13 @@ struct Association {
 
 impl Association {
     /// Forwards datagrams in both directions. Returns the reason for the end.
-    async fn forward(&self, admission: &Admission, waiting: &mut mpsc::Receiver<Datagram>) -> &'static str {
-        let mut flows: HashMap<SocketAddr, Arc<UdpSocket>> = HashMap::new();
+    async fn forward(
+        &self,
+        admission: &Admission,
+        waiting: &mut mpsc::Receiver<Datagram>,
+        log: &RelayedFlows,
+    ) -> &'static str {
+        let mut flows: HashMap<SocketAddr, Arc<DatagramFlow>> = HashMap::new();
         // Each reader handles datagrams from the host to one destination, and ends with the association.
         let mut readers: JoinSet<SocketAddr> = JoinSet::new();
         let counters = admission.counters.clone();
@@ -154,7 +166,7 @@ impl Association {
                     only_dns &= to.port() == DNS;
                     if !flows.contains_key(&to) && flows.len() < DESTINATIONS {
                         // Without a permit the datagram is still sent, but its reply cannot be delivered.
-                        match admission.budget.take(1).map(|place| (place, self.flow(to))) {
+                        match admission.budget.take(1).map(|place| (place, self.flow(to, log))) {
                             None => drop(counters.over_limit.fetch_add(1, Ordering::Relaxed)),
                             Some((place, Ok(flow))) => {
                                 let flow = Arc::new(flow);
@@ -174,6 +186,9 @@ impl Association {
                         }
                     }
                     counters.traffic.up.fetch_add(content.len() as u64, Ordering::Relaxed);
+                    if let Some(flow) = flows.get(&to) {
+                        flow.logged.count_sent(content.len() as u64);
+                    }
                     // A full socket loses datagrams, as any queue does.
                     let _ = send(&self.upstream, &header_to(to), &content);
                 }
@@ -198,21 +213,23 @@ impl Association {
     }
 
     /// Creates a socket with a destination's address, for one host.
-    fn flow(&self, to: SocketAddr) -> io::Result<UdpSocket> {
+    fn flow(&self, to: SocketAddr, log: &RelayedFlows) -> io::Result<DatagramFlow> {
         let socket = transparent(to, Type::DGRAM, Protocol::UDP)?;
         socket.set_mark(self.mark.0)?;
         socket.bind(&to.into())?;
         socket.connect(&self.client.into())?;
-        UdpSocket::from_std(socket.into())
+        let socket = UdpSocket::from_std(socket.into())?;
+        Ok(DatagramFlow { socket, logged: log.open_datagrams(self.client, to) })
     }
 }
 
 /// Forwards one datagram from a host to the proxy. Returns its length.
-async fn up(flow: &UdpSocket, upstream: &UdpSocket, header: &[u8]) -> io::Result<u64> {
+async fn up(flow: &DatagramFlow, upstream: &UdpSocket, header: &[u8]) -> io::Result<u64> {
     loop {
-        flow.readable().await?;
+        flow.socket.readable().await?;
         let moved = BUFFER.with_borrow_mut(|buffer| {
-            let length = flow.try_recv(buffer)?;
+            let length = flow.socket.try_recv(buffer)?;
+            flow.logged.count_sent(length as u64);
             let _ = send(upstream, header, &buffer[..length]);
             Ok::<_, io::Error>(length as u64)
         });
@@ -224,7 +241,7 @@ async fn up(flow: &UdpSocket, upstream: &UdpSocket, header: &[u8]) -> io::Result
 }
 
 /// Forwards one datagram from the proxy to the host. Returns its length, or 0 if it had no recipient.
-async fn down(upstream: &UdpSocket, flows: &HashMap<SocketAddr, Arc<UdpSocket>>) -> io::Result<u64> {
+async fn down(upstream: &UdpSocket, flows: &HashMap<SocketAddr, Arc<DatagramFlow>>) -> io::Result<u64> {
     loop {
         upstream.readable().await?;
         let moved = BUFFER.with_borrow_mut(|buffer| {
@@ -234,7 +251,8 @@ async fn down(upstream: &UdpSocket, flows: &HashMap<SocketAddr, Arc<UdpSocket>>)
             else {
                 return Ok(0);
             };
-            let _ = send(flow, &[], &buffer[start..length]);
+            let _ = send(&flow.socket, &[], &buffer[start..length]);
+            flow.logged.count_received((length - start) as u64);
             Ok::<_, io::Error>((length - start) as u64)
         });
         match moved {

@@ -1,7 +1,7 @@
-//! Reading of the kernel's tables.
+//! Reading of the kernel's tables, and of the relay, whose flows conntrack does not track.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::ServerNames;
 use crate::os::conntrack::connections::{self, EndedConnections};
+use crate::os::proxy::RelayedFlows;
 use crate::reconcile::KernelDataplane;
 
 /// Records of the flow table without a packet for longer are not read. A flow that sends again is read then.
@@ -34,6 +35,7 @@ impl Observer {
     pub(super) fn observe(
         &mut self,
         dataplane: &KernelDataplane,
+        relayed: &RelayedFlows,
         names: &ServerNames,
         now: Timestamp,
     ) -> io::Result<Observation> {
@@ -47,15 +49,22 @@ impl Observer {
         self.ended = Some(ended);
         names.add(&dataplane.with(|programs| programs.drain_hello_segments(MAX_SEGMENTS)));
         let evaluated = self.evaluated(dataplane, now)?;
-        let connections = connections::list()?;
+        let relayed = relayed.observe(now);
+        let mut connections = connections::list()?;
+        // Of a connection that went another way before, conntrack may have an entry still.
+        let is_relayed: HashSet<Tuple> = relayed.open.iter().map(|flow| flow.origin).collect();
+        connections.retain(|connection| !is_relayed.contains(&connection.origin));
+        connections.extend(relayed.open);
         // Behind conntrack: an entry of the fast path is of a connection that conntrack has.
         let fast_traffic = dataplane.with(|programs| programs.fast_traffic.clone());
         let passed_by =
             fast_traffic.read().inspect_err(|error| tracing::warn!(%error, "failed to read counters"));
         let passed_by = passed_by.ok();
+        let mut ended = if is_first { Vec::new() } else { reports };
+        ended.extend(relayed.ended);
         Ok(Observation {
-            ended: if is_first { Vec::new() } else { reports },
-            is_incomplete,
+            ended,
+            is_incomplete: is_incomplete || relayed.is_incomplete,
             connections,
             evaluated,
             passed_by,
