@@ -38,7 +38,7 @@ struct Registry {
     is_incomplete: AtomicBool,
 }
 
-/// What was observed of relayed flows.
+/// Relayed flows at an observation.
 #[derive(Debug, Default)]
 pub struct RelayedFlowsSeen {
     pub open: Vec<Connection>,

@@ -12,7 +12,7 @@ use gateway_core::indexes::{LegId, PolicyIndex};
 use gateway_model::MacAddr;
 use jiff::{SignedDuration, Timestamp};
 
-use super::ServerNames;
+use super::server_names::ServerNames;
 use crate::os::conntrack::connections::{self, EndedConnections};
 use crate::os::proxy::RelayedFlows;
 use crate::reconcile::KernelDataplane;
