@@ -5,7 +5,7 @@
 //! level divides what it was given among its groups (max-min fairness): a group that holds little keeps all of it, and the
 //! largest ones get the same. Names that a host makes up divide its own share and no other.
 //!
-//! Decision 0152 says why.
+//! Decision 0132 says why.
 
 use std::collections::BTreeMap;
 

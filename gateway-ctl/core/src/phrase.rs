@@ -1,6 +1,6 @@
 //! Phrases: texts of the gateway with a code and parameters, so that a client can have texts of its own.
 //!
-//! Decision 0172 says why.
+//! Decision 0119 says why.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

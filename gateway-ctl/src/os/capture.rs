@@ -2,7 +2,7 @@
 //! hands them to the daemon with their summaries.
 //!
 //! The child opens its sockets, gives up all rights, and only then reads bytes of others. Its death ends its capture and
-//! nothing else. Decision 0196 says why.
+//! nothing else. Decision 0154 says why.
 
 pub mod child;
 mod libpcap;

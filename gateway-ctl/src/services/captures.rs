@@ -1,7 +1,7 @@
 //! Packet captures: at most three at a time, each in a process of its own, kept with their summaries until they are deleted
 //! or too many.
 //!
-//! Decision 0196 says why.
+//! Decision 0154 says why.
 
 mod annotations;
 mod captured_interfaces;

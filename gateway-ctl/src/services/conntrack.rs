@@ -2,7 +2,7 @@
 //!
 //! A host with a server that cooperates fills the table in seconds, with entries that the kernel keeps for hours. Then no
 //! other host can connect, nor can this host. So when the table fills, the LAN hosts are cut to their fair shares of a part
-//! of it ([`gateway_core::fair_share`]): the largest holders lose the entries that would end first. Decision 0152 says
+//! of it ([`gateway_core::fair_share`]): the largest holders lose the entries that would end first. Decision 0132 says
 //! why.
 
 use std::collections::BTreeMap;

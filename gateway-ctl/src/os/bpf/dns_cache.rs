@@ -1,5 +1,5 @@
 //! In-kernel DNS packet cache and filter, from which the ingress program answers. Both end with [`Answers`]: without the
-//! daemon, neither the resolver nor a program answers. Decision 0135 says how the driver answers from them.
+//! daemon, neither the resolver nor a program answers. Decision 0048 says how the driver answers from them.
 
 use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 //! Names of TLS over TCP are read in copies of the first segments, those of QUIC come from the service that decrypts its Initial
 //! packets. Nothing is kept while the log has no names.
 //!
-//! Decision 0217 says why.
+//! Decision 0200 says why.
 
 use std::collections::HashMap;
 use std::sync::Arc;
