@@ -39,9 +39,14 @@ pub(super) async fn accept(listener: Arc<TcpListener>, shared: Arc<Shared>) {
 }
 
 fn admit(client: TcpStream, shared: &Arc<Shared>) {
-    let Some(admission) = admission_of(&client, shared) else { return reset(&client) };
+    let client = Arc::new(client);
+    let Some(admission) = admission_of(&client, shared) else {
+        // A refused connection is a flow, too.
+        let _logged = shared.flows.open_stream(&client);
+        return reset(&client);
+    };
     let shared = shared.clone();
-    tokio::spawn(async move { forward(admission, Arc::new(client), &shared).await });
+    tokio::spawn(async move { forward(admission, client, &shared).await });
 }
 
 /// Returns the permission of a connection, by its fwmark.

@@ -186,8 +186,10 @@ impl Association {
                         }
                     }
                     counters.traffic.up.fetch_add(content.len() as u64, Ordering::Relaxed);
-                    if let Some(flow) = flows.get(&to) {
-                        flow.logged.count_sent(content.len() as u64);
+                    match flows.get(&to) {
+                        Some(flow) => flow.logged.count_sent(content.len() as u64),
+                        // Without a socket it is a flow of its own, which ends here.
+                        None => log.open_datagrams(self.client, to).count_sent(content.len() as u64),
                     }
                     // A full socket loses datagrams, as any queue does.
                     let _ = send(&self.upstream, &header_to(to), &content);
