@@ -10,7 +10,11 @@ use super::server_error::ReplyFormError;
 pub const MAX_TOOLS: usize = 4;
 /// Maximum number of suggestions that are read of an answer.
 pub const MAX_SUGGESTIONS: usize = 5;
-/// Maximum length of an answer, in characters.
+/// Maximum length of an answer and of a field in the schema, in characters. Without them a small model writes until its
+/// answer is cut off.
+const MAX_WRITTEN: usize = 1000;
+const MAX_FIELD: usize = 253;
+/// Maximum length of an answer that is read, in characters.
 const MAX_ANSWER: usize = 8000;
 
 text_enum! {
@@ -78,8 +82,8 @@ pub fn tools_schema() -> Value {
                     "type": "object",
                     "properties": {
                         "tool": {"type": "string", "enum": names},
-                        "device": {"type": "string"},
-                        "destination": {"type": "string"},
+                        "device": {"type": "string", "maxLength": MAX_FIELD},
+                        "destination": {"type": "string", "maxLength": MAX_FIELD},
                     },
                     "required": ["tool", "device", "destination"],
                 },
@@ -106,7 +110,7 @@ pub fn answer_schema() -> Value {
     json!({
         "type": "object",
         "properties": {
-            "answer": {"type": "string"},
+            "answer": {"type": "string", "maxLength": MAX_WRITTEN},
             "suggestions": {
                 "type": "array",
                 "maxItems": MAX_SUGGESTIONS,
@@ -114,7 +118,7 @@ pub fn answer_schema() -> Value {
                     "type": "object",
                     "properties": {
                         "method": {"type": "string", "enum": ["POST", "PUT", "DELETE"]},
-                        "path": {"type": "string"},
+                        "path": {"type": "string", "maxLength": MAX_FIELD},
                         "body": {"type": "object"},
                     },
                     "required": ["method", "path", "body"],

@@ -1,6 +1,7 @@
 //! Prompts. Names and texts of hosts, peers and users are data between marks, which a prompt declares to be no instructions.
 
 use super::chat::Message;
+use super::policy_wish::examples;
 
 /// Maximum length of one piece of data in a prompt, in bytes.
 pub const MAX_DATA_BYTES: usize = 4096;
@@ -86,17 +87,23 @@ pub fn answer(question: &str, objects: &str, results: &[ToolResult<'_>]) -> Vec<
     ]
 }
 
-/// Returns the prompt for a policy by a request in words.
+/// Returns the prompt for a policy by a request in words: with examples, which small models need.
 pub fn policy(request: &str, objects: &str) -> Vec<Message> {
-    vec![
-        Message::system(format!(
-            "{RULES} {POLICY_FORM} hop_type none with fail-closed blocks the traffic. source_value is a name of the \
-             objects, a network, an address or a domain; empty for all. fail-closed unless the request wants another."
-        )),
-        Message::user(format!(
-            "Objects of the gateway: {}.\nWrite the routing policy for this request: {}",
-            data(objects),
-            data(request)
-        )),
-    ]
+    let mut messages = vec![Message::system(format!(
+        "{RULES} {POLICY_FORM} hop_type none with fail-closed blocks the traffic. source_value is a name of the \
+         objects, a network, an address or a domain; empty for all. fail-closed unless the request wants another."
+    ))];
+    for (example, wish) in examples() {
+        let Ok(answer) = serde_json::to_string(&wish) else { continue };
+        messages.push(Message::user(format!("{WRITE} {}", data(example))));
+        messages.push(Message::assistant(answer));
+    }
+    messages.push(Message::user(format!(
+        "Objects of the gateway: {}.\n{WRITE} {}",
+        data(objects),
+        data(request)
+    )));
+    messages
 }
+
+const WRITE: &str = "Write the routing policy for this request:";

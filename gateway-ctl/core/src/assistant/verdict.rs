@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 
 use super::server_error::ReplyFormError;
 
-/// Maximum length of an explanation, in characters.
+/// Maximum length of an explanation in the schema, in characters.
+const MAX_WRITTEN: usize = 1000;
+/// Maximum length of an explanation that is read, in characters.
 const MAX_EXPLANATION: usize = 4000;
 
 /// Assessment of a model.
@@ -41,7 +43,7 @@ pub fn schema() -> Value {
         "type": "object",
         "properties": {
             "verdict": {"type": "string", "enum": ["fine", "questionable", "wrong"]},
-            "explanation": {"type": "string"},
+            "explanation": {"type": "string", "maxLength": MAX_WRITTEN},
             "confidence": {"type": "number"},
         },
         "required": ["verdict", "explanation", "confidence"],
