@@ -18,6 +18,7 @@ use gateway_ctl::services::bridges;
 use gateway_ctl::services::deadman::DeadManSwitch;
 use gateway_ctl::services::deliveries::{Deliveries, NotificationSource};
 use gateway_ctl::services::dns::DnsService;
+use gateway_ctl::services::encrypted_storage::EncryptedStorage;
 use gateway_ctl::services::extfilter;
 use gateway_ctl::services::federation::Federation;
 use gateway_ctl::services::flow_export::FlowExports;
@@ -118,7 +119,8 @@ impl Open {
             enforced;
         let (factory, names) = (&tls.factory, || endpoint_names.clone());
         let file = worlds.configuration().file().clone();
-        let backup = backup::Service::new(store.clone(), file, factory.clone(), names());
+        let storage = handles.get::<EncryptedStorage>();
+        let backup = backup::Service::new(store.clone(), file, factory.clone(), names(), storage);
         let source: Arc<dyn NotificationSource> = Arc::new(alerts.clone());
         let deliveries = Deliveries::new(store.clone(), worlds.clone(), factory, names(), source.clone());
         let mqtt_states =

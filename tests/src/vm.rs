@@ -11,6 +11,7 @@ mod boot;
 mod cpio;
 mod image;
 mod packages;
+mod tpm;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -49,11 +50,13 @@ pub struct Opts<'a> {
     /// Modules to load before the script starts. If one cannot be loaded, the run fails. The kernel also loads modules
     /// that `ip`, `nft` and `tc` request.
     pub modules: &'a [&'a str],
+    /// Emulate a TPM2, whose state ends with the guest.
+    pub has_tpm2: bool,
 }
 
 impl Default for Opts<'_> {
     fn default() -> Self {
-        Self { memory_mb: 1024, timeout: Duration::from_secs(240), modules: &[] }
+        Self { memory_mb: 1024, timeout: Duration::from_secs(240), modules: &[], has_tpm2: false }
     }
 }
 

@@ -84,6 +84,8 @@ const REFUSED: &[(&str, &str)] = &[
     ("PUT /storage/encrypted/passphrase", NO_STORAGE),
     ("PUT /storage/encrypted/stored-key", NO_STORAGE),
     ("DELETE /storage/encrypted/stored-key", NO_STORAGE),
+    ("PUT /storage/encrypted/tpm2-key", NO_STORAGE),
+    ("DELETE /storage/encrypted/tpm2-key", NO_STORAGE),
     ("POST /mesh/create-key", "the coordinator is off: contract mesh"),
     ("POST /mesh/up", "the gateway is registered nowhere: contract mesh_member"),
     ("POST /mesh/down", "the gateway is registered nowhere: contract mesh_member"),

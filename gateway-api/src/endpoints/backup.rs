@@ -62,6 +62,8 @@ pub(super) struct BackupStatus {
     /// Time zone of the host, in which the schedule is interpreted.
     pub time_zone: String,
     pub target: BackupTargetStatus,
+    /// `encrypted_storage` while the target lies in it and it is not open; null otherwise.
+    pub waits_for: Option<&'static str>,
     /// Backups, newest first: the last 50, and the last successful one.
     pub history: Vec<BackupRun>,
 }
@@ -83,7 +85,7 @@ pub(super) struct BackupTargetStatus {
 
 impl From<Report> for BackupStatus {
     fn from(report: Report) -> Self {
-        let Report { config, running_since, next, zone, health, runs } = report;
+        let Report { config, running_since, next, zone, health, is_waiting, runs } = report;
         let last = runs.first();
         let (checked_at, backups) = match health {
             Some(Health { checked_at, backups }) => (Some(checked_at), Some(backups)),
@@ -107,6 +109,7 @@ impl From<Report> for BackupStatus {
             next_run: next,
             time_zone: zone,
             target,
+            waits_for: is_waiting.then_some("encrypted_storage"),
             history: runs,
         }
     }
@@ -138,6 +141,11 @@ async fn run(cx: Cx, _: Req<()>) -> Result<BackupRun, ApiError> {
         Err(RunError::Busy) => {
             Err(ApiError::new(Code::InvalidState, "A backup is in progress.").detail("state", "running"))
         }
+        Err(RunError::Waiting) => Err(ApiError::new(
+            Code::InvalidState,
+            "The backups live in the encrypted storage, which is not open: open it first.",
+        )
+        .detail("waits_for", "encrypted_storage")),
         Err(RunError::NotSetUp(missing)) => Err(ApiError::new(Code::InvalidState, missing)
             .detail("state", "not_set_up")
             .detail("allowed", vec!["PUT /backup/config"])),
@@ -145,21 +153,22 @@ async fn run(cx: Cx, _: Req<()>) -> Result<BackupRun, ApiError> {
     }
 }
 
-/// Checks that need the daemon: the backup directory must be outside of the state directory.
+/// Checks that need the daemon: the backup directory must be outside of the state directory, or in the encrypted storage.
 fn check(open: &Open, draft: &State) -> Result<(), EditError> {
     let config: BackupConfig = draft.group();
     let target = &config.target;
-    let inside = target.r#type == TargetType::Local
-        && !target.path.is_empty()
-        && folder::is_inside(std::path::Path::new(&target.path), &open.backup.own_folder());
-    if !inside {
+    let path = std::path::Path::new(&target.path);
+    let is_checked = target.r#type == TargetType::Local && !target.path.is_empty();
+    let is_in_storage = || open.backup.storage_folder().is_some_and(|of| folder::is_inside(path, &of));
+    if !is_checked || !folder::is_inside(path, &open.backup.own_folder()) || is_in_storage() {
         return Ok(());
     }
     let mut problems = Problems::new();
     problems.add(
         code::CONFLICT,
         "target.path",
-        "Not in the state directory of the gateway: a backup lies elsewhere.",
+        "Not in the state directory of the gateway: a backup lies elsewhere, or in the folder backups of an encrypted \
+         storage that holds backups.",
     );
     Err(EditError::Invalid(problems))
 }

@@ -1,9 +1,9 @@
-//! Encrypted storage of logs and captures.
+//! Encrypted storage of records that name hosts.
 
 use gateway_ctl::os::encrypted_volume::{MAX_PASSPHRASE_BYTES, VolumeError};
 use gateway_ctl::services::encrypted_storage::{
-    EncryptedStorage, EncryptedStorageStatus, MAX_SIZE_MB, MIN_SIZE_MB, SetUpRequest, StorageContent,
-    StorageError, StorageState, state_name,
+    EncryptedStorage, EncryptedStorageStatus, MAX_PCR, MAX_SIZE_MB, MIN_SIZE_MB, SetUpRequest,
+    StorageContent, StorageError, StorageState, state_name,
 };
 use gateway_model::problem::{Problems, code};
 use gateway_model::{EditError, Secret};
@@ -29,6 +29,10 @@ const LOCK: Audit = Audit { action: "lock_encrypted_storage", resource_type: TYP
 const CHANGE: Audit = Audit { action: "change_encrypted_storage_passphrase", resource_type: TYPE };
 const STORE_KEY: Audit = Audit { action: "store_encrypted_storage_key", resource_type: TYPE };
 const REMOVE_KEY: Audit = Audit { action: "remove_encrypted_storage_key", resource_type: TYPE };
+const SEAL_KEY: Audit = Audit { action: "seal_encrypted_storage_key", resource_type: TYPE };
+const UNSEAL_KEY: Audit = Audit { action: "unseal_encrypted_storage_key", resource_type: TYPE };
+/// PCR of the Secure Boot policy, which is the same after updates of the kernel.
+const DEFAULT_PCR: u32 = 7;
 
 pub(super) fn rows(t: &mut Table) {
     t.view("/storage/encrypted", "get_encrypted_storage", show)
@@ -69,7 +73,15 @@ pub(super) fn rows(t: &mut Table) {
          open the storage.",
     );
     let remove = t.erase(path, REMOVE_KEY.action, Effect::Acts(REMOVE_KEY), remove_key);
-    administered(remove).summary("Require the passphrase at each start");
+    administered(remove).summary("Remove the stored key of the encrypted storage");
+    let path = "/storage/encrypted/tpm2-key";
+    let seal = t.change(path, SEAL_KEY.action, Effect::Acts(SEAL_KEY), seal_key);
+    administered(seal).summary("Open the encrypted storage by a TPM2 at each start").doc(
+        "Adds a random key to the storage, which the TPM of this host seals. It releases the key only while the PCRs have \
+         the values of now; otherwise the passphrase is required. A key that was sealed before is replaced.",
+    );
+    let unseal = t.erase(path, UNSEAL_KEY.action, Effect::Acts(UNSEAL_KEY), unseal_key);
+    administered(unseal).summary("Remove the key that a TPM2 seals");
 }
 
 /// Adds what all operations have in common.
@@ -120,6 +132,24 @@ struct PassphraseChange {
     /// New passphrase of 12 characters at least and 512 bytes at most, on one line.
     #[schemars(with = "String")]
     new_passphrase: Secret,
+}
+
+/// Key that a TPM2 seals.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(default)]
+struct SealedKeyInput {
+    /// Passphrase in force.
+    #[schemars(with = "String")]
+    passphrase: Secret,
+    /// PCRs of the TPM, from 0 to 23. 7 is the policy of Secure Boot, 4 the boot loader, 9 the kernel and its initial file
+    /// system.
+    pcrs: Vec<u32>,
+}
+
+impl Default for SealedKeyInput {
+    fn default() -> SealedKeyInput {
+        SealedKeyInput { passphrase: Secret::default(), pcrs: vec![DEFAULT_PCR] }
+    }
 }
 
 fn storage(cx: &Cx) -> Result<EncryptedStorage, ApiError> {
@@ -192,7 +222,7 @@ fn refused(error: StorageError) -> ApiError {
         StorageError::Volume(VolumeError::WrongKey) => {
             ApiError::new(Code::DecryptFailed, "No key slot opens by this passphrase.")
         }
-        StorageError::Volume(VolumeError::Program { .. }) => {
+        StorageError::Volume(VolumeError::Program { .. } | VolumeError::Tpm2(_)) => {
             ApiError::new(Code::DependencyFailed, error.to_string())
         }
         StorageError::Volume(VolumeError::Io { .. }) => ApiError::internal(&error),
@@ -287,4 +317,23 @@ async fn store_key(cx: Cx, request: Req<StoragePassphrase>) -> Result<EncryptedS
 async fn remove_key(cx: Cx, _: Req<()>) -> Result<EncryptedStorageStatus, ApiError> {
     let store = cx.open()?.store.clone();
     operate(&cx, move |storage| storage.remove_stored_key(&store)).await
+}
+
+async fn seal_key(cx: Cx, request: Req<SealedKeyInput>) -> Result<EncryptedStorageStatus, ApiError> {
+    let SealedKeyInput { passphrase, mut pcrs } = request.input;
+    pcrs.sort_unstable();
+    pcrs.dedup();
+    checked(|problems| {
+        check_line("passphrase", &passphrase, problems);
+        if pcrs.is_empty() {
+            problems.required("pcrs");
+        } else if pcrs.iter().any(|pcr| *pcr > MAX_PCR) {
+            problems.add(code::RANGE, "pcrs", format!("They must be from 0 to {MAX_PCR}."));
+        }
+    })?;
+    operate(&cx, move |storage| storage.store_tpm2_key(&passphrase, &pcrs)).await
+}
+
+async fn unseal_key(cx: Cx, _: Req<()>) -> Result<EncryptedStorageStatus, ApiError> {
+    operate(&cx, EncryptedStorage::remove_tpm2_key).await
 }

@@ -7,6 +7,7 @@ mod container;
 mod header;
 mod host;
 mod programs;
+mod tpm2;
 
 use std::io;
 use std::path::Path;
@@ -30,6 +31,9 @@ pub enum VolumeError {
     WrongKey,
     #[error("files of the encrypted storage are in use")]
     Busy,
+    /// The reason, as cryptsetup prints it.
+    #[error("the TPM does not open the storage: {0}")]
+    Tpm2(String),
     #[error("{program} failed: {message}")]
     Program { program: &'static str, message: String },
     #[error("cannot {action}: {source}")]
@@ -106,10 +110,22 @@ pub trait VolumeEffects: Send + Sync {
 
     fn remove_key(&self, container: &Path, slot: u32) -> Result<(), VolumeError>;
 
+    /// Returns what this host lacks to seal keys by a TPM2.
+    fn missing_for_tpm2(&self) -> Vec<String>;
+
+    /// Adds a key that the TPM releases only while these PCRs have the values of now. Those that it sealed before go.
+    fn add_tpm2_key(&self, container: &Path, have: &Secret, pcrs: &[u32]) -> Result<(), VolumeError>;
+
+    /// Removes all keys that a TPM seals.
+    fn remove_tpm2_keys(&self, container: &Path) -> Result<(), VolumeError>;
+
+    /// Maps the content of a container by a key that the TPM releases.
+    fn open_by_tpm2(&self, container: &Path, name: &str) -> Result<(), VolumeError>;
+
     /// Overwrites the header, without which no passphrase opens the container.
     fn erase_header(&self, container: &Path) -> Result<(), VolumeError>;
 
-    /// Copies the files of a folder, with those of its subfolders. A missing folder has none.
+    /// Copies a file, or the files of a folder with those of its subfolders. A missing one is fine.
     fn copy_files(&self, from: &Path, to: &Path) -> Result<(), VolumeError>;
 
     /// Replaces a file.
@@ -117,7 +133,7 @@ pub trait VolumeEffects: Send + Sync {
 
     fn rename(&self, from: &Path, to: &Path) -> Result<(), VolumeError>;
 
-    /// Overwrites and removes the files of a folder, with those of its subfolders.
+    /// Overwrites and removes a file, or the files of a folder with those of its subfolders.
     fn erase_files(&self, folder: &Path) -> Result<(), VolumeError>;
 
     /// Removes a file. A missing one is fine.

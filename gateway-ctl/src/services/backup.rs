@@ -5,6 +5,7 @@
 //! have no partial files and use the final name at once. The schedule follows from the runs alone, so restarts, missed
 //! nights and clock steps need no catch-up.
 
+mod encrypted_folder;
 pub mod encryption;
 mod error;
 pub mod folder;
@@ -34,6 +35,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 use zeroize::Zeroizing;
 
+use crate::services::encrypted_storage::EncryptedStorage;
 use crate::store::{self, AuditTicket, BackupOutcome, BackupRun, BackupTrigger, Store};
 use crate::tls::Factory;
 use names::Series;
@@ -60,6 +62,7 @@ pub struct Service {
     /// Resolver for the host names of targets.
     endpoint_names: Resolver,
     timeouts: Timeouts,
+    storage: EncryptedStorage,
     /// Lock that is held during a conversation with the target.
     turn: tokio::sync::Mutex<()>,
     seen: Mutex<TargetState>,
@@ -90,6 +93,8 @@ pub struct Report {
     /// Time zone of the schedule.
     pub zone: String,
     pub health: Option<Health>,
+    /// The target lies in the encrypted storage, which is not open.
+    pub is_waiting: bool,
     /// Runs, newest first.
     pub runs: Vec<BackupRun>,
 }
@@ -102,6 +107,9 @@ pub enum Error {
     /// No run took place: nothing was tried.
     #[error("{0}")]
     NotSetUp(&'static str),
+    /// No run took place.
+    #[error("the backups live in the encrypted storage, which is not open")]
+    Waiting,
     /// The run is stored, and its audit entry written.
     #[error("{cause}")]
     Failed {
@@ -142,8 +150,9 @@ impl Service {
         file: Bootstrap,
         tls: Arc<Factory>,
         endpoint_names: Resolver,
+        storage: EncryptedStorage,
     ) -> Arc<Service> {
-        Self::with_timeouts(store, file, tls, endpoint_names, Timeouts::default())
+        Self::with_timeouts(store, file, tls, endpoint_names, storage, Timeouts::default())
     }
 
     pub fn with_timeouts(
@@ -151,10 +160,11 @@ impl Service {
         file: Bootstrap,
         tls: Arc<Factory>,
         endpoint_names: Resolver,
+        storage: EncryptedStorage,
         timeouts: Timeouts,
     ) -> Arc<Service> {
         let (turn, seen) = (tokio::sync::Mutex::new(()), Mutex::default());
-        Arc::new(Service { store, file, tls, endpoint_names, timeouts, turn, seen })
+        Arc::new(Service { store, file, tls, endpoint_names, timeouts, storage, turn, seen })
     }
 
     /// Makes backups on schedule until it is aborted.
@@ -182,8 +192,8 @@ impl Service {
         if due.at <= self.store.clock().now() {
             let ticket = AuditTicket::system("run_backup", "backup");
             match self.run(ticket, due.trigger).await {
-                // Already reported, or another request makes a backup.
-                Ok(_) | Err(Error::Failed { .. } | Error::Busy) => {}
+                // Already reported, or another request makes a backup, or it is made when the storage opens.
+                Ok(_) | Err(Error::Failed { .. } | Error::Busy | Error::Waiting) => {}
                 Err(error) => tracing::error!(%error, "no backup is made"),
             }
         } else if self.is_probe_due() {
@@ -202,6 +212,8 @@ impl Service {
             Ok(Err(missing)) => return Err(Error::NotSetUp(missing)),
             Err(_) => return Err(gone().into()),
         };
+        // It stays mounted until the end of the run.
+        let _folder = self.open_storage(&config.target)?;
         let at = self.store.clock().now();
         let store = self.store.clone();
         let series = Series::new(&blocking(move || store.backup_series()).await.unwrap_or(Err(gone()))?);
@@ -251,6 +263,7 @@ impl Service {
         let Ok(_turn) = self.turn.try_lock() else { return };
         let state = self.store.current();
         let Ok(Ok(config)) = set_up(&state).await else { return };
+        let Ok(_folder) = self.open_storage(&config.target) else { return };
         let store = self.store.clone();
         let Ok(Ok(series)) = blocking(move || store.backup_series()).await else { return };
         let found = async {
@@ -277,12 +290,13 @@ impl Service {
             next,
             zone: zone.iana_name().unwrap_or("unknown").to_owned(),
             health: seen.health.filter(|_| seen.revision == configured(&state).0),
+            is_waiting: self.is_waiting(&config.target),
             config,
             runs,
         })
     }
 
-    /// Returns the state directory. No backup may be stored in it.
+    /// Returns the state directory. No backup may be stored in it, except in the encrypted storage.
     pub fn own_folder(&self) -> PathBuf {
         self.store.path().parent().unwrap_or(Path::new("/")).to_owned()
     }
@@ -338,7 +352,8 @@ impl Service {
 
     async fn open(&self, config: &BackupConfig, largest: usize) -> Result<Target, TargetError> {
         let outbound = (&self.tls, &self.endpoint_names);
-        Target::open(&config.target, &self.own_folder(), outbound, largest, self.timeouts).await
+        let own = (self.own_folder(), self.storage_folder());
+        Target::open(&config.target, &own, outbound, largest, self.timeouts).await
     }
 
     async fn due(&self) -> Result<Option<DueBackup>, store::Error> {

@@ -8,6 +8,7 @@ mod metrics;
 mod names;
 mod search;
 mod serve;
+mod stored_leases;
 
 use gateway_model::settings::groups::WipeLevel;
 

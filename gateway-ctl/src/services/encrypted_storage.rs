@@ -1,4 +1,4 @@
-//! Encrypted storage: a LUKS2 container in the state folder, in which logs and captures live once it is set up.
+//! Encrypted storage: a LUKS2 container in the state folder, in which records live that name hosts, once it is set up.
 //!
 //! Users of such records ask [`EncryptedStorage::open_folder`] for their folder. While the storage is configured and not
 //! mounted there is none: they wait, and keep what they can in memory.
@@ -8,14 +8,19 @@
 mod error;
 #[cfg(test)]
 mod fake_volumes;
+#[cfg(test)]
+pub(crate) mod fixture;
 mod folder_gate;
 mod keys;
 mod layout;
+mod metrics;
 mod procedures;
 mod set_up;
 mod status;
 mod storage;
+mod stored_file;
 mod stored_key;
+mod tpm2;
 
 use std::time::Duration;
 
@@ -29,8 +34,10 @@ pub use error::{StorageError, name as state_name};
 pub use folder_gate::OpenFolder;
 pub use layout::{StorageContent, plain_folder};
 pub use set_up::{BegunSetUp, MAX_SIZE_MB, MIN_SIZE_MB, SetUpRequest};
-pub use status::{EncryptedStorageStatus, SetUpPhase, SetUpProgress, StorageState};
+pub use status::{EncryptedStorageStatus, SetUpPhase, SetUpProgress, StorageState, Tpm2Status};
 pub use storage::EncryptedStorage;
+pub use stored_file::StoredFile;
+pub use tpm2::MAX_PCR;
 
 const ALERT: AlertKind = AlertKind::EncryptedStorageLocked;
 const SUBJECT: &str = "encrypted_storage";
@@ -41,9 +48,10 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// services whose records live there, and so ends after them.
 pub fn service(context: &Context) -> Service {
     let storage = context.handles.get::<EncryptedStorage>();
-    let (reported, erased) = (storage.clone(), storage.clone());
+    let (reported, measured, erased) = (storage.clone(), storage.clone(), storage.clone());
     Service::new("encrypted_storage", context, run)
         .reports(move || std::future::ready(health(&reported)))
+        .measures(move |registry| metrics::register(registry, &measured.status()))
         .erases(move |level| {
             let storage = erased.clone();
             async move { blocking(move || storage.erase(level)).await.map_err(std::io::Error::other) }
@@ -79,20 +87,31 @@ impl EncryptedStorage {
         self.0.current.lock().is_mounted
     }
 
-    /// Opens the storage by the stored key. Without one it waits for a passphrase.
+    /// Opens the storage by the TPM or by the stored key, as far as that is set. Otherwise it waits for a passphrase.
     fn open_at_start(&self, store: &crate::store::Store) {
         if self.state() != StorageState::Locked {
             return;
         }
-        let error = match self.unlock_by_stored_key(store) {
+        let by_tpm2 = self.unlock_by_tpm2();
+        let by_key = match by_tpm2 {
             Ok(true) => return,
-            Ok(false) => "the storage waits for its passphrase".to_owned(),
+            Ok(false) | Err(_) => self.unlock_by_stored_key(store),
+        };
+        let mut reasons = Vec::new();
+        if let Err(error) = by_tpm2 {
+            tracing::error!(%error, "failed to open the encrypted storage by the TPM");
+            reasons.push(error.to_string());
+        }
+        match by_key {
+            Ok(true) => return,
+            Ok(false) => {}
             Err(error) => {
                 tracing::error!(%error, "failed to open the encrypted storage by the stored key");
-                format!("the stored key did not open the storage: {error}")
+                reasons.push(format!("the stored key did not open the storage: {error}"));
             }
-        };
-        self.0.current.lock().error = Some(error);
+        }
+        reasons.push("the storage waits for its passphrase".to_owned());
+        self.0.current.lock().error = Some(reasons.join("; "));
     }
 
     /// Closes the folders if another program has unmounted the storage: records would be written in clear below it.

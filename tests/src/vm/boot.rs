@@ -11,6 +11,7 @@ use std::thread;
 use anyhow::{Context as _, anyhow, bail};
 use rustix::process::{Signal, set_parent_process_death_signal};
 
+use super::tpm::Tpm;
 use super::{Image, Opts, Output, image, quoted};
 
 const SECOND_STAGE: &str = include_str!("second-stage.sh");
@@ -52,6 +53,9 @@ pub(super) fn run(image: &Image, script: &str, opts: Opts<'_>) -> anyhow::Result
 fn power_on(image: &Image, folder: &Path, opts: Opts<'_>) -> anyhow::Result<String> {
     let (mut reader, writer) = std::io::pipe().context("no pipe for the console")?;
     let mut command = qemu(image, folder, opts);
+    // It ends with this value.
+    let tpm = opts.has_tpm2.then(|| Tpm::start(folder)).transpose()?;
+    command.args(tpm.iter().flat_map(Tpm::arguments));
     command
         .stdin(Stdio::null())
         .stdout(writer.try_clone().context("no pipe for the console")?)

@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context as _, bail};
 
 /// A package, and a file whose presence shows that it (or a replacement) is installed.
-const PACKAGES: [(&str, &str); 9] = [
+const PACKAGES: [(&str, &str); 13] = [
     ("qemu-system-x86", "/usr/bin/qemu-system-x86_64"),
     ("seabios", "/usr/share/seabios/bios-256k.bin"),
     ("busybox-static", "/bin/busybox"),
@@ -17,6 +17,10 @@ const PACKAGES: [(&str, &str); 9] = [
     ("wireguard-tools", "/usr/bin/wg"),
     ("cryptsetup-bin", "/usr/sbin/cryptsetup"),
     ("e2fsprogs", "/usr/sbin/mkfs.ext4"),
+    ("swtpm", "/usr/bin/swtpm"),
+    ("libtss2-esys-3.0.2-0", "/usr/lib/x86_64-linux-gnu/libtss2-esys.so.0"),
+    ("libtss2-tcti-device0", "/usr/lib/x86_64-linux-gnu/libtss2-tcti-device.so.0"),
+    ("libtss2-rc0", "/usr/lib/x86_64-linux-gnu/libtss2-rc.so.0"),
 ];
 
 /// Installs missing packages. Otherwise costs a few file look-ups.

@@ -138,6 +138,8 @@ const ADMIN_ONLY: &[&str] = &[
     "PUT /storage/encrypted/passphrase",
     "PUT /storage/encrypted/stored-key",
     "DELETE /storage/encrypted/stored-key",
+    "PUT /storage/encrypted/tpm2-key",
+    "DELETE /storage/encrypted/tpm2-key",
     "PUT /pq-crypto",
     "PUT /system/deadman",
     "POST /system/wipe",

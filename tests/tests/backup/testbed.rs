@@ -10,6 +10,7 @@ use gateway_api::gateway::{Gateway, Open};
 use gateway_api::{dispatch, endpoints};
 use gateway_ctl::clock::{ManualClock, SharedClock};
 use gateway_ctl::services::backup::{Service, Timeouts};
+use gateway_ctl::services::encrypted_storage::EncryptedStorage;
 use http::Request;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
@@ -68,6 +69,7 @@ impl Testbed {
                 open.worlds.configuration().file().clone(),
                 open.tls.factory.clone(),
                 open.endpoint_names.clone(),
+                open.handles.get::<EncryptedStorage>(),
                 timeout,
             );
         }

@@ -4,6 +4,7 @@ mod clients;
 mod crashes;
 mod flood;
 mod servers;
+mod storage;
 
 use std::fs;
 

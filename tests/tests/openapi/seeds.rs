@@ -196,7 +196,9 @@ fn body(server: &Server, row: &Endpoint) -> Option<Value> {
         (_, "/storage/encrypted/passphrase") => {
             json!({"passphrase": "correct horse battery", "new_passphrase": "another horse battery"})
         }
-        (_, "/storage/encrypted/stored-key") => json!({"passphrase": "correct horse battery"}),
+        (_, "/storage/encrypted/stored-key" | "/storage/encrypted/tpm2-key") => {
+            json!({"passphrase": "correct horse battery"})
+        }
         (_, "/system/deadman") => json!({"enabled": true, "hours": 24}),
         (_, "/pq-crypto") => json!({"mode": "preferred"}),
         (_, "/settings/{key}") => json!({"value": "debug"}),

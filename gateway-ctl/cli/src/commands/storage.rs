@@ -4,7 +4,7 @@ use super::build::{BODY, command, delete, get, post, put};
 use crate::grammar::{Group, Kind};
 
 pub(super) fn kind() -> Kind {
-    let about = "Encrypted storage of logs and captures";
+    let about = "Encrypted storage of records that name hosts";
     Kind {
         name: "storage",
         group: Group::Operations,
@@ -31,12 +31,21 @@ pub(super) fn kind() -> Kind {
                     "storage store-key passphrase.json",
                     "storage store-key passphrase.json | jq .has_stored_key",
                 ]),
+            command("remove-key", delete("/storage/encrypted/stored-key"), "Remove the stored key")
+                .examples(["storage remove-key", "storage remove-key | jq .keyslots"]),
             command(
-                "remove-key",
-                delete("/storage/encrypted/stored-key"),
-                "Require the passphrase at each start",
+                "seal-key",
+                put("/storage/encrypted/tpm2-key"),
+                "Open the storage by a TPM2 at each start",
             )
-            .examples(["storage remove-key", "storage remove-key | jq .keyslots"]),
+            .operands([BODY])
+            .examples(["storage seal-key passphrase.json", "storage seal-key passphrase.json | jq .tpm2"]),
+            command(
+                "remove-sealed-key",
+                delete("/storage/encrypted/tpm2-key"),
+                "Remove the key that a TPM2 seals",
+            )
+            .examples(["storage remove-sealed-key", "storage remove-sealed-key | jq .keyslots"]),
             command(
                 "teardown",
                 post("/storage/encrypted/teardown"),

@@ -14,6 +14,9 @@ use super::observation_source::ObservationSource;
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct AnomalyStats {
     pub enabled: bool,
+    /// `encrypted_storage` while what is usual of devices waits for it: nothing is observed until it is open. Null
+    /// otherwise.
+    pub waits_for: Option<&'static str>,
     /// True while no device was observed for long enough.
     pub learning: bool,
     /// Time from which on devices are observed. Null before.
@@ -120,6 +123,7 @@ impl AnomalyEngine {
         };
         AnomalyStats {
             enabled,
+            waits_for: None,
             learning: devices_learning == devices,
             learned_since: self.learned_since(),
             devices,

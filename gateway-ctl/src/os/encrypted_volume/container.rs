@@ -54,37 +54,61 @@ pub(super) fn erase_header(path: &Path) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Copies the files of a folder, with those of its subfolders.
+/// Copies a file, or the files of a folder with those of its subfolders. A missing one is fine.
 pub(super) fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
-    let entries = match fs::read_dir(from) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        entries => entries?,
-    };
-    DirBuilder::new().recursive(true).mode(0o700).create(to)?;
-    for entry in entries {
+    match fs::symlink_metadata(from) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+        Ok(metadata) if metadata.is_dir() => copy_folder(from, to),
+        Ok(_) => {
+            let folder = to.parent().unwrap_or(Path::new("/"));
+            make_folder(folder)?;
+            copy_file(from, to)?;
+            File::open(folder)?.sync_all()
+        }
+    }
+}
+
+fn make_folder(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
+    fs::copy(from, to)?;
+    File::open(to)?.sync_all()
+}
+
+fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
+    make_folder(to)?;
+    for entry in fs::read_dir(from)? {
         let entry = entry?;
         let (kind, target) = (entry.file_type()?, to.join(entry.file_name()));
         if kind.is_dir() {
-            copy_files(&entry.path(), &target)?;
+            copy_folder(&entry.path(), &target)?;
         } else if kind.is_file() {
-            fs::copy(entry.path(), &target)?;
-            File::open(&target)?.sync_all()?;
+            copy_file(&entry.path(), &target)?;
         }
     }
     File::open(to)?.sync_all()
 }
 
-/// Erases the files of a folder, with those of its subfolders. Continues after a failure and returns the first error.
-pub(super) fn erase_files(folder: &Path) -> io::Result<()> {
-    let entries = match fs::read_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        entries => entries?,
-    };
+/// Erases a file, or the files of a folder with those of its subfolders. A missing one is fine. Continues after a failure
+/// and returns the first error.
+pub(super) fn erase_files(path: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+        Ok(metadata) if metadata.is_dir() => erase_folder(path),
+        Ok(_) => erase_file(path).and_then(|()| sync_folder_of(path)),
+    }
+}
+
+fn erase_folder(folder: &Path) -> io::Result<()> {
     let mut outcome = Ok(());
-    for entry in entries {
+    for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let erased = if entry.file_type()?.is_dir() {
-            erase_files(&entry.path()).and_then(|()| fs::remove_dir(entry.path()))
+            erase_folder(&entry.path()).and_then(|()| fs::remove_dir(entry.path()))
         } else {
             erase_file(&entry.path())
         };
@@ -165,5 +189,20 @@ mod tests {
         erase_files(&from).expect("erased");
         assert_eq!(fs::read_dir(&from).expect("the folder stays").count(), 0);
         assert_eq!(fs::read_to_string(to.join("a")).expect("kept"), "one");
+    }
+
+    #[test]
+    fn single_files_are_copied_and_erased_without_their_neighbours() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (from, to) = (folder.path().join("dhcp/leases"), folder.path().join("inside/dhcp/leases"));
+        fs::create_dir(folder.path().join("dhcp")).expect("a folder");
+        fs::write(&from, "one").expect("written");
+        fs::write(folder.path().join("dhcp/other"), "two").expect("written");
+        copy_files(&from, &to).expect("copied");
+        assert_eq!(fs::read_to_string(&to).expect("copied"), "one");
+        erase_files(&from).expect("erased");
+        erase_files(&from).expect("no file is fine");
+        let left: Vec<_> = fs::read_dir(folder.path().join("dhcp")).expect("a folder").flatten().collect();
+        assert_eq!(left.iter().map(fs::DirEntry::file_name).collect::<Vec<_>>(), ["other"]);
     }
 }

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Type of the tokens that systemd-cryptenroll writes for keys that a TPM seals.
-const TPM2_TOKEN: &str = "systemd-tpm2";
+use super::tpm2;
 
 /// Key slots and cipher of a container.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,6 +13,8 @@ pub struct VolumeHeader {
     pub cipher: String,
     /// In the order of their numbers.
     pub key_slots: Vec<KeySlot>,
+    /// Numbers of the tokens of keys that a TPM seals.
+    pub tpm2_tokens: Vec<u32>,
 }
 
 /// A slot with a copy of the volume key, which one passphrase or key opens.
@@ -25,6 +26,8 @@ pub struct KeySlot {
     pub kdf: String,
     /// A TPM of this host seals the key of the slot.
     pub is_tpm2: bool,
+    /// PCRs of the TPM whose values must be those of the sealing. Empty unless a TPM seals the key.
+    pub tpm2_pcrs: Vec<u32>,
 }
 
 #[derive(Default, Deserialize)]
@@ -52,6 +55,8 @@ struct Kdf {
 struct Token {
     r#type: String,
     keyslots: Vec<String>,
+    #[serde(rename = "tpm2-pcrs")]
+    pcrs: Vec<u32>,
 }
 
 #[derive(Default, Deserialize)]
@@ -64,19 +69,22 @@ impl VolumeHeader {
     /// Parses the metadata of a header. Slots whose number is none are left out.
     pub fn parse(json: &[u8]) -> Result<VolumeHeader, serde_json::Error> {
         let Metadata { keyslots, tokens, segments } = serde_json::from_slice(json)?;
-        let is_tpm2 = |slot: &String| {
-            tokens.values().any(|token| token.r#type == TPM2_TOKEN && token.keyslots.contains(slot))
-        };
+        let is_sealed = |token: &&Token| token.r#type == tpm2::TOKEN;
+        let seal_of =
+            |slot: &String| tokens.values().filter(is_sealed).find(|one| one.keyslots.contains(slot));
         let mut key_slots: Vec<KeySlot> = keyslots
             .iter()
             .filter_map(|(number, slot)| {
-                let kdf = slot.kdf.r#type.clone();
-                Some(KeySlot { slot: number.parse().ok()?, kdf, is_tpm2: is_tpm2(number) })
+                let (kdf, seal) = (slot.kdf.r#type.clone(), seal_of(number));
+                let tpm2_pcrs = seal.map(|token| token.pcrs.clone()).unwrap_or_default();
+                Some(KeySlot { slot: number.parse().ok()?, kdf, is_tpm2: seal.is_some(), tpm2_pcrs })
             })
             .collect();
+        let sealed = tokens.iter().filter(|(_, token)| is_sealed(token));
+        let tpm2_tokens = sealed.filter_map(|(number, _)| number.parse().ok()).collect();
         key_slots.sort_by_key(|slot| slot.slot);
         let cipher = segments.into_values().next().map(|segment| segment.encryption).unwrap_or_default();
-        Ok(VolumeHeader { cipher, key_slots })
+        Ok(VolumeHeader { cipher, key_slots, tpm2_tokens })
     }
 
     /// Returns the lowest number without a slot.
@@ -99,8 +107,12 @@ mod tests {
     #[test]
     fn slots_come_by_number_with_their_keys() {
         let header = VolumeHeader::parse(PRINTED.as_bytes()).expect("a header");
-        let slot = |slot, kdf: &str, is_tpm2| KeySlot { slot, kdf: kdf.to_owned(), is_tpm2 };
-        assert_eq!(header.key_slots, [slot(0, "argon2id", false), slot(10, "pbkdf2", true)]);
+        let slot = |slot, kdf: &str, pcrs: &[u32]| {
+            let (is_tpm2, tpm2_pcrs) = (!pcrs.is_empty(), pcrs.to_vec());
+            KeySlot { slot, kdf: kdf.to_owned(), is_tpm2, tpm2_pcrs }
+        };
+        assert_eq!(header.key_slots, [slot(0, "argon2id", &[]), slot(10, "pbkdf2", &[7])]);
+        assert_eq!(header.tpm2_tokens, [0]);
         assert_eq!((header.cipher.as_str(), header.free_slot()), ("aes-xts-plain64", 1));
     }
 

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags};
 
 use super::programs::run;
-use super::{KeyDerivation, Unmount, VolumeEffects, VolumeError, VolumeHeader, VolumeUsage, container};
+use super::{KeyDerivation, Unmount, VolumeEffects, VolumeError, VolumeHeader, VolumeUsage, container, tpm2};
 use crate::os::required_programs;
 
 /// Device by which cryptsetup directs device-mapper, and its major and minor number in the list of the kernel.
@@ -196,6 +196,26 @@ impl VolumeEffects for HostVolumes {
         let slot = slot.to_string();
         let words = ["luksKillSlot", "--batch-mode"].map(OsStr::new);
         cryptsetup(&[words.as_slice(), &[path.as_os_str(), OsStr::new(&slot)]].concat(), &[]).map(drop)
+    }
+
+    fn missing_for_tpm2(&self) -> Vec<String> {
+        tpm2::missing()
+    }
+
+    fn add_tpm2_key(&self, path: &Path, have: &Secret, pcrs: &[u32]) -> Result<(), VolumeError> {
+        tpm2::add(path, have, pcrs)
+    }
+
+    fn remove_tpm2_keys(&self, path: &Path) -> Result<(), VolumeError> {
+        let VolumeHeader { key_slots, tpm2_tokens, .. } = self.header(path)?;
+        for slot in key_slots.iter().filter(|slot| slot.is_tpm2) {
+            self.remove_key(path, slot.slot)?;
+        }
+        tpm2_tokens.into_iter().try_for_each(|token| tpm2::remove_token(path, token))
+    }
+
+    fn open_by_tpm2(&self, path: &Path, name: &str) -> Result<(), VolumeError> {
+        tpm2::open(path, name)
     }
 
     fn erase_header(&self, path: &Path) -> Result<(), VolumeError> {

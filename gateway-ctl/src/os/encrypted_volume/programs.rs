@@ -1,5 +1,6 @@
 //! Runs of cryptsetup and mkfs.ext4, which end with this process.
 
+use std::ffi::OsStr;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -18,30 +19,38 @@ const NO_PERMISSION: i32 = 2;
 const DEVICE_BUSY: i32 = 5;
 
 /// Runs a program with these lines at its standard input. Returns its output.
-///
-/// The kernel kills it with this process: a program that goes on after a crash would open what the next start removes.
 pub(super) fn run(
     program: &'static str,
-    arguments: &[&std::ffi::OsStr],
+    arguments: &[&OsStr],
     lines: &[&Secret],
 ) -> Result<Vec<u8>, VolumeError> {
+    let mut text = Zeroizing::new(String::with_capacity(2048));
+    for line in lines {
+        text.push_str(line.expose());
+        text.push('\n');
+    }
+    outcome(program, execute(program, arguments, &text)?)
+}
+
+/// Runs a program with this text at its standard input, to its end.
+///
+/// The kernel kills it with this process: a program that goes on after a crash would open what the next start removes.
+pub(super) fn execute(
+    program: &'static str,
+    arguments: &[&OsStr],
+    input: &str,
+) -> Result<Output, VolumeError> {
     let path = found(program)?;
     let mut command = Command::new(found("setpriv")?);
     command.args(["--pdeathsig", "KILL"]).arg(path).args(arguments).env("LC_ALL", "C");
-    let stdin = if lines.is_empty() { Stdio::null() } else { Stdio::piped() };
+    let stdin = if input.is_empty() { Stdio::null() } else { Stdio::piped() };
     command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(VolumeError::at("start a program"))?;
     if let Some(mut stdin) = child.stdin.take() {
-        let mut text = Zeroizing::new(String::with_capacity(2048));
-        for line in lines {
-            text.push_str(line.expose());
-            text.push('\n');
-        }
         // A program that ends early has closed it, and its status says why.
-        let _ = stdin.write_all(text.as_bytes());
+        let _ = stdin.write_all(input.as_bytes());
     }
-    let output = child.wait_with_output().map_err(VolumeError::at("wait for a program"))?;
-    outcome(program, output)
+    child.wait_with_output().map_err(VolumeError::at("wait for a program"))
 }
 
 fn found(program: &'static str) -> Result<PathBuf, VolumeError> {
@@ -49,7 +58,7 @@ fn found(program: &'static str) -> Result<PathBuf, VolumeError> {
         .ok_or_else(|| VolumeError::NotSupported(format!("the program {program}")))
 }
 
-fn outcome(program: &'static str, output: Output) -> Result<Vec<u8>, VolumeError> {
+pub(super) fn outcome(program: &'static str, output: Output) -> Result<Vec<u8>, VolumeError> {
     if output.status.success() {
         return Ok(output.stdout);
     }
@@ -58,13 +67,17 @@ fn outcome(program: &'static str, output: Output) -> Result<Vec<u8>, VolumeError
         Some(DEVICE_BUSY) if program == "cryptsetup" => return Err(VolumeError::Busy),
         _ => {}
     }
+    Err(VolumeError::Program { program, message: message(&output) })
+}
+
+/// Returns the last line that a program wrote of its errors, or its status.
+pub(super) fn message(output: &Output) -> String {
     let printed = String::from_utf8_lossy(&output.stderr);
     let last = printed.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    let message = match last.trim() {
+    match last.trim() {
         "" => output.status.to_string(),
         text => text.chars().take(MESSAGE_LENGTH).collect(),
-    };
-    Err(VolumeError::Program { program, message })
+    }
 }
 
 #[cfg(test)]

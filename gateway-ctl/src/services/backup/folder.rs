@@ -13,15 +13,16 @@ pub(super) struct Folder(PathBuf);
 
 impl Folder {
     /// Opens the folder without creating it: below an unmounted mount point, a created path would be on the wrong
-    /// disk.
-    pub(super) async fn new(path: &str, own: &Path) -> Result<Folder, Error> {
-        let (path, own) = (PathBuf::from(path), own.to_owned());
+    /// disk. It must be outside of `own`, or inside of `allowed`.
+    pub(super) async fn new(path: &str, own: &Path, allowed: Option<&Path>) -> Result<Folder, Error> {
+        let (path, own, allowed) = (PathBuf::from(path), own.to_owned(), allowed.map(Path::to_owned));
         blocking("looking at the folder", move || {
             if !path.is_absolute() {
                 return Err(Error::Setup("the path of the folder is not absolute".to_owned()));
             }
             let found = path.canonicalize().map_err(|error| explain("looking at the folder", &error))?;
-            if is_inside(&found, &own) {
+            let is_allowed = allowed.is_some_and(|allowed| is_inside(&found, &allowed));
+            if is_inside(&found, &own) && !is_allowed {
                 return Err(Error::OwnFolder);
             }
             if !found.is_dir() {
@@ -134,7 +135,7 @@ mod tests {
     #[tokio::test]
     async fn files_are_for_the_gateway_alone_and_are_listed() {
         let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let target = Folder::new(folder.path().to_str().unwrap(), Path::new("/nowhere")).await.unwrap();
+        let target = Folder::new(folder.path().to_str().unwrap(), Path::new("/nowhere"), None).await.unwrap();
         let source = other.path().join("source");
         fs::write(&source, b"data").unwrap();
         target.write("a.part", File::open(&source).unwrap()).await.unwrap();
@@ -159,13 +160,17 @@ mod tests {
         symlink(own.path(), &link).unwrap();
         fs::create_dir(own.path().join("below")).unwrap();
         for path in [own.path().to_owned(), own.path().join("below"), link.clone(), link.join("below")] {
-            let refused = Folder::new(path.to_str().unwrap(), own.path()).await.err();
+            let refused = Folder::new(path.to_str().unwrap(), own.path(), None).await.err();
             assert_eq!(refused, Some(Error::OwnFolder), "{}", path.display());
         }
         assert!(is_inside(&link.join("not/there/yet"), own.path()));
         assert!(!is_inside(&other.path().join("not/there/yet"), own.path()));
-        let missing = Folder::new(other.path().join("missing").to_str().unwrap(), own.path()).await.err();
+        let (below, allowed) = (own.path().join("below"), own.path().join("below"));
+        let opened = Folder::new(below.to_str().unwrap(), own.path(), Some(&allowed)).await;
+        assert!(opened.is_ok(), "the folder of the encrypted storage");
+        let missing =
+            Folder::new(other.path().join("missing").to_str().unwrap(), own.path(), None).await.err();
         assert_eq!(missing, Some(Error::NoFolder));
-        assert!(Folder::new("relative", own.path()).await.is_err());
+        assert!(Folder::new("relative", own.path(), None).await.is_err());
     }
 }

@@ -6,6 +6,7 @@ use gateway_core::health::{Check, Finding};
 
 use super::Service;
 use crate::service::{self, Health};
+use crate::services::encrypted_storage::StorageContent;
 use crate::supervise::blocking;
 
 impl Service {
@@ -28,6 +29,7 @@ impl Service {
         let failure = report.runs.first().and_then(|run| run.error.as_deref());
         let unreachable = report.health.as_ref().and_then(|health| health.backups.as_ref().err());
         let finding = match (failure, unreachable) {
+            _ if report.is_waiting => Some(Finding::storage_locked(StorageContent::Backups.as_str())),
             (Some(failure), _) => Some(Finding::backup_failed(failure)),
             (None, Some(unreachable)) => Some(Finding::backup_target_unreachable(unreachable)),
             (None, None) => None,

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::future::Future;
 use std::io::{Cursor, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -51,17 +51,18 @@ enum Kind {
 }
 
 impl Target {
-    /// Connects and signs in. `largest` is the maximum length of the files; `own` is the state directory.
+    /// Connects and signs in. `largest` is the maximum length of the files; `own` are the state directory, and the folder of
+    /// the encrypted storage that a target may name nevertheless.
     pub(super) async fn open(
         config: &BackupTarget,
-        own: &Path,
+        own: &(PathBuf, Option<PathBuf>),
         (tls, endpoint_names): (&Arc<Factory>, &Resolver),
         largest: usize,
         timeouts: Timeouts,
     ) -> Result<Target, Error> {
         let kind = match config.r#type {
             TargetType::Local => {
-                let folder = Folder::new(&config.path, own);
+                let folder = Folder::new(&config.path, &own.0, own.1.as_deref());
                 Kind::Folder(within(timeouts.step, "looking at the folder", folder).await?)
             }
             TargetType::S3 => {
@@ -75,7 +76,7 @@ impl Target {
                 Kind::Sftp(within(timeouts.step, "signing in", opening).await?)
             }
         };
-        Ok(Target { kind, own: own.to_owned(), timeouts })
+        Ok(Target { kind, own: own.0.clone(), timeouts })
     }
 
     /// Returns the names of the files in the folder.

@@ -74,6 +74,7 @@ fn open(state: &TempDir, clock: &Arc<ManualClock>) -> Arc<Service> {
         Bootstrap::default(),
         Factory::new(PqMode::Default),
         gateway_outbound::Resolver::default(),
+        <EncryptedStorage as crate::handles::Handle>::open(state.path(), Timestamp::UNIX_EPOCH),
     )
 }
 
@@ -216,4 +217,25 @@ async fn reports_contain_no_secret() {
     let (entries, _) = scene.service.store.audit(50, None, &Default::default()).unwrap();
     let reported = format!("{:?} {:?} {entries:?}", scene.service, scene.report());
     assert!(!reported.contains("correct horse"), "{reported}");
+}
+
+#[tokio::test]
+async fn backups_in_a_closed_storage_wait_for_it() {
+    let fixture = Fixture::new();
+    // A container that nothing opens is enough.
+    let contents = json!({"contents": ["backups"]}).to_string();
+    fs::write(fixture.state.path().join("encrypted.json"), contents).unwrap();
+    fs::write(fixture.state.path().join("encrypted.luks"), "x").unwrap();
+    let inside = fixture.state.path().join("encrypted/backups");
+    let fixture = fixture.restart();
+    fixture.configure(json!({"target": {"path": inside}}));
+    fixture.hours(24);
+    fixture.service.tick().await;
+    assert!(matches!(fixture.run().await, Err(Error::Waiting)));
+    let report = fixture.report();
+    assert!(report.is_waiting && report.runs.is_empty());
+    assert!(!inside.exists(), "nothing is written beside the storage");
+    fixture.configure(json!({}));
+    fixture.run().await.unwrap();
+    assert!(!fixture.report().is_waiting);
 }

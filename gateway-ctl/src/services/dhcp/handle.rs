@@ -19,6 +19,7 @@ use tokio::time::timeout;
 use crate::handles::in_memory;
 use crate::os::port_use;
 use crate::service::Health;
+use crate::services::encrypted_storage::StorageContent;
 
 const SUBSYSTEM: &str = "dhcp";
 /// Loss of hosts without the server.
@@ -176,6 +177,9 @@ impl DhcpServer {
                 problems.map(|problem| Finding::network_not_served(problem, not_served)).collect();
             let exhausted_pools = pools.iter().filter(|pool| pool.free == 0);
             findings.extend(exhausted_pools.map(|pool| Finding::pool_exhausted(&pool.name, exhausted(pool))));
+            if state.failure.is_none() && state.server.is_withholding() {
+                findings.push(Finding::storage_locked(StorageContent::DhcpLeases.as_str()));
+            }
             findings.extend(
                 state.foreign.list().iter().map(|server| Finding::other_dhcp_server(server.to_string())),
             );

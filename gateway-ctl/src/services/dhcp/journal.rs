@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::Ipv4Addr;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use gateway_core::state_machines::dhcp::{Lease, append, recover};
@@ -35,6 +36,11 @@ impl Journal {
             journal.compact(leases.values())?;
         }
         Ok((journal, leases))
+    }
+
+    /// Returns the time of the last write, in seconds since the Unix epoch.
+    pub(super) fn written_at(folder: &Path) -> Option<i64> {
+        std::fs::metadata(folder.join(FILE)).map(|metadata| metadata.mtime()).ok()
     }
 
     /// Makes leases durable.

@@ -18,7 +18,11 @@ pub(super) fn register(registry: &mut Registry, server: &DhcpServer, now: Timest
     let replies = [("offer", counted.offers), ("ack", counted.acks), ("nak", counted.naks)];
     let messages = requests.chain(replies).map(|(kind, count)| (vec![("type", kind.to_owned())], count));
     counters(registry, "dhcp_messages", "Messages of clients and replies to them, by type", messages);
-    let dropped = [("invalid", counted.rejected), ("not_for_this_server", counted.ignored)];
+    let dropped = [
+        ("invalid", counted.rejected),
+        ("not_for_this_server", counted.ignored),
+        ("leases_wait_for_storage", counted.withheld),
+    ];
     let dropped = dropped.map(|(reason, count)| (vec![("reason", reason.to_owned())], count));
     counters(registry, "dhcp_unanswered_messages", "Messages that got no reply, by reason", dropped);
     counter(

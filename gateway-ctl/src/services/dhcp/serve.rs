@@ -18,12 +18,12 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, interval, sleep_until, timeout};
 
 use super::handle::{DhcpServer, ServerFailure};
-use super::journal::Journal;
 use super::links::{BATCH, Links, Served};
+use super::stored_leases::StoredLeases;
 use super::{alerts, search};
 use crate::service::Context;
+use crate::services::encrypted_storage::EncryptedStorage;
 use crate::services::link_frames::{Arrival, LinkFrames};
-use crate::supervise::blocking;
 use crate::world::reports::leased_names::LeasedNames;
 
 /// Pause after a failure of the sockets or of the journal.
@@ -45,21 +45,20 @@ type Erasures = mpsc::Receiver<oneshot::Sender<io::Result<()>>>;
 pub(super) async fn run(context: Context) {
     let dhcp = &context.handles.get::<DhcpServer>();
     let mut erasures = dhcp.0.requested_erasures.lock().await;
-    let folder = context.worlds.configuration().file().state_dir.join("dhcp");
-    let journal = loop {
-        let folder = folder.clone();
-        match blocking(move || Journal::open(&folder)).await {
-            Ok((journal, leases)) => {
-                let mut state = dhcp.lock();
-                state.server = Server::new(leases.into_values());
-                state.configured = Configured::default();
-                break journal;
-            }
-            Err(error) => dhcp.fail(ServerFailure::Leases(error.to_string())),
-        }
+    {
+        // After a panic, the leases come from the journal again.
+        let mut state = dhcp.lock();
+        state.server = Server::default();
+        state.server.set_withholding(true);
+        state.configured = Configured::default();
+    }
+    let mut task = Task::new(&context, dhcp);
+    // Their times follow from the configuration.
+    task.follow();
+    while let Err(error) = task.leases.follow(dhcp, task.now()).await {
+        dhcp.fail(ServerFailure::Leases(error.to_string()));
         tokio::time::sleep(RETRY).await;
-    };
-    let mut task = Task::new(&context, dhcp, journal);
+    }
     loop {
         let end = match task.serve(&mut erasures).await {
             // Other interfaces are to be served.
@@ -78,8 +77,7 @@ struct Task<'a> {
     context: &'a Context,
     dhcp: &'a DhcpServer,
     frames: LinkFrames,
-    /// Absent while another thread writes it.
-    journal: Option<Journal>,
+    leases: StoredLeases,
     facts: Arc<Facts>,
     /// Inputs that were taken over last.
     followed: Option<(Revision, Arc<Facts>, Arc<Network>)>,
@@ -91,12 +89,15 @@ struct Task<'a> {
 }
 
 impl<'a> Task<'a> {
-    fn new(context: &'a Context, dhcp: &'a DhcpServer, journal: Journal) -> Task<'a> {
+    fn new(context: &'a Context, dhcp: &'a DhcpServer) -> Task<'a> {
         Task {
             context,
             dhcp,
             frames: context.handles.get::<LinkFrames>(),
-            journal: Some(journal),
+            leases: StoredLeases::new(
+                context.handles.get::<EncryptedStorage>(),
+                &context.worlds.configuration().file().state_dir,
+            ),
             facts: Arc::default(),
             followed: None,
             devices: BTreeSet::new(),
@@ -118,6 +119,7 @@ impl<'a> Task<'a> {
             let names: Vec<&str> = links.keys().map(|key| key.interface.as_str()).collect();
             tracing::info!(interfaces = ?names, "serving DHCP");
         }
+        let mut folders = self.leases.watch();
         let (mut searches, mut alerts) = (interval(SEARCH), interval(ALERTS));
         let mut is_more = false;
         loop {
@@ -129,6 +131,7 @@ impl<'a> Task<'a> {
                 () = self.frames.arrived(LinkProtocol::DhcpReply) => {}
                 changed = worlds.changed() => if changed.is_err() { return std::future::pending().await },
                 changed = revisions.changed() => if changed.is_err() { return std::future::pending().await },
+                Ok(()) = folders.changed() => {}
                 _ = searches.tick() => links.search(),
                 _ = alerts.tick() => self.publish_alerts(),
                 Some(done) = erasures.recv() => {
@@ -139,6 +142,9 @@ impl<'a> Task<'a> {
             }
             if self.follow() != served {
                 return Ok(());
+            }
+            if let Err(error) = self.leases.follow(self.dhcp, self.now()).await {
+                self.dhcp.fail(ServerFailure::Leases(error.to_string()));
             }
             let (output, more) = self.batch(&links)?;
             is_more = more;
@@ -253,8 +259,7 @@ impl<'a> Task<'a> {
             links.probe(&probe);
         }
         // A lease that stays as it is on disk needs no write.
-        let is_behind = self.journal.as_ref().is_none_or(Journal::is_behind);
-        if leases.is_empty() && !is_behind {
+        if leases.is_empty() && !self.leases.is_behind() {
             stored_replies.iter().for_each(|reply| links.send(reply));
         } else if !leases.is_empty() || !stored_replies.is_empty() {
             self.store(leases, &stored_replies, links).await;
@@ -262,23 +267,7 @@ impl<'a> Task<'a> {
     }
 
     async fn store(&mut self, leases: Vec<Lease>, replies: &[Reply], links: &Links) {
-        let mut journal = self.journal.take().expect("no one else has it");
-        let compacted: Option<Vec<Lease>> = {
-            let shared = self.dhcp.lock();
-            let wants = journal.wants_compaction(shared.server.len());
-            wants.then(|| shared.server.stored().cloned().collect())
-        };
-        let (journal, written) = blocking(move || {
-            // The leases of the server include those of this output.
-            let written = match compacted {
-                Some(all) => journal.compact(all.iter()),
-                None => journal.append(&leases),
-            };
-            (journal, written)
-        })
-        .await;
-        self.journal = Some(journal);
-        match written {
+        match self.leases.store(self.dhcp, leases).await {
             Ok(()) => {
                 replies.iter().for_each(|reply| links.send(reply));
                 self.dhcp.lock().failure = None;
@@ -290,14 +279,7 @@ impl<'a> Task<'a> {
 
     async fn erase(&mut self) -> io::Result<()> {
         self.dhcp.lock().server.erase(self.now());
-        let mut journal = self.journal.take().expect("no one else has it");
-        let (journal, erased) = blocking(move || {
-            let erased = journal.erase();
-            (journal, erased)
-        })
-        .await;
-        self.journal = Some(journal);
-        erased
+        self.leases.erase().await
     }
 
     fn publish_alerts(&self) {

@@ -26,6 +26,8 @@ struct FakeKernel {
     /// Container of the mapped device, by its inode.
     mapped: Option<u64>,
     mounted: Option<PathBuf>,
+    /// State of the machine that the TPM has measured.
+    measured: u32,
     operations: usize,
     dies: Option<(usize, Death)>,
     is_dead: bool,
@@ -38,6 +40,9 @@ pub(super) struct FakeVolumes {
     files: HostVolumes,
     kernel: Mutex<FakeKernel>,
 }
+
+/// Beginning of the keys that the TPM seals, before what it has measured.
+const TPM2_KEY: &str = "sealed while the machine was ";
 
 fn killed() -> VolumeError {
     VolumeError::at("go on")(io::Error::other("killed"))
@@ -72,6 +77,28 @@ impl FakeVolumes {
         self.revive();
         self.detach().expect("files");
         self.kernel.lock().mapped = None;
+    }
+
+    /// Starts the machine again with other software.
+    pub(super) fn reboot_changed(&self) {
+        self.reboot();
+        self.kernel.lock().measured += 1;
+    }
+
+    fn tpm2_key(&self) -> String {
+        format!("{TPM2_KEY}{}", self.kernel.lock().measured)
+    }
+
+    fn open_by(&self, container: &Path, key: &str) -> Result<(), VolumeError> {
+        if !keys(container).iter().any(|one| one == key) {
+            return Err(VolumeError::WrongKey);
+        }
+        let mut kernel = self.kernel.lock();
+        if kernel.mapped.is_some() {
+            return Err(VolumeError::Busy);
+        }
+        kernel.mapped = Some(fs::metadata(container).map_err(at("read"))?.ino());
+        Ok(())
     }
 
     fn detach(&self) -> io::Result<()> {
@@ -157,20 +184,7 @@ impl VolumeEffects for FakeVolumes {
     }
 
     fn open(&self, container: &Path, _: &str, key: &Secret) -> Result<(), VolumeError> {
-        self.step(
-            || {},
-            || {
-                if !keys(container).iter().any(|one| one == key.expose()) {
-                    return Err(VolumeError::WrongKey);
-                }
-                let mut kernel = self.kernel.lock();
-                if kernel.mapped.is_some() {
-                    return Err(VolumeError::Busy);
-                }
-                kernel.mapped = Some(fs::metadata(container).map_err(at("read"))?.ino());
-                Ok(())
-            },
-        )
+        self.step(|| {}, || self.open_by(container, key.expose()))
     }
 
     fn make_file_system(&self, _: &str) -> Result<(), VolumeError> {
@@ -216,9 +230,13 @@ impl VolumeEffects for FakeVolumes {
     }
 
     fn header(&self, container: &Path) -> Result<VolumeHeader, VolumeError> {
-        let slots = 0..u32::try_from(keys(container).len()).expect("few");
-        let slot = |slot| KeySlot { slot, kdf: "none".to_owned(), is_tpm2: false };
-        Ok(VolumeHeader { cipher: "none".to_owned(), key_slots: slots.map(slot).collect() })
+        let slot = |(slot, key): (u32, String)| {
+            let is_tpm2 = key.starts_with(TPM2_KEY);
+            let tpm2_pcrs = if is_tpm2 { vec![7] } else { Vec::new() };
+            KeySlot { slot, kdf: "none".to_owned(), is_tpm2, tpm2_pcrs }
+        };
+        let key_slots = (0..).zip(keys(container)).map(slot).collect();
+        Ok(VolumeHeader { cipher: "none".to_owned(), key_slots, tpm2_tokens: Vec::new() })
     }
 
     fn add_key(&self, container: &Path, have: &Secret, new: &Secret, slot: u32) -> Result<(), VolumeError> {
@@ -257,6 +275,42 @@ impl VolumeEffects for FakeVolumes {
                 write_keys(container, &all)
             },
         )
+    }
+
+    fn missing_for_tpm2(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn add_tpm2_key(&self, container: &Path, have: &Secret, _: &[u32]) -> Result<(), VolumeError> {
+        self.step(
+            || {},
+            || {
+                let mut all = keys(container);
+                if !all.iter().any(|one| one == have.expose()) {
+                    return Err(VolumeError::WrongKey);
+                }
+                all.retain(|one| !one.starts_with(TPM2_KEY));
+                all.push(self.tpm2_key());
+                write_keys(container, &all)
+            },
+        )
+    }
+
+    fn remove_tpm2_keys(&self, container: &Path) -> Result<(), VolumeError> {
+        self.step(
+            || {},
+            || {
+                let mut all = keys(container);
+                all.retain(|one| !one.starts_with(TPM2_KEY));
+                write_keys(container, &all)
+            },
+        )
+    }
+
+    fn open_by_tpm2(&self, container: &Path, _: &str) -> Result<(), VolumeError> {
+        let open = || self.open_by(container, &self.tpm2_key());
+        let refused = |_| VolumeError::Tpm2("the machine is another one".to_owned());
+        self.step(|| {}, || open().map_err(refused))
     }
 
     fn erase_header(&self, container: &Path) -> Result<(), VolumeError> {

@@ -3,6 +3,7 @@
 //! A user opens the folder, and drops [`OpenFolder`] when its files are closed. The storage is unmounted only without users.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -74,8 +75,10 @@ impl FolderGate {
             Location::Encrypted if is_inside => &self.0.mount_point,
             Location::Plain | Location::Closed | Location::Encrypted => &self.0.state_dir,
         };
+        let base = base.clone();
         *state.users.entry(content).or_default() += 1;
-        Some(OpenFolder { base: base.clone(), content, gate: self.clone() })
+        let identity = identity(&base);
+        Some(OpenFolder { base, identity, content, gate: self.clone() })
     }
 
     /// Returns the contents that wait for the storage.
@@ -113,14 +116,26 @@ impl FolderGate {
 #[derive(Debug)]
 pub struct OpenFolder {
     base: PathBuf,
+    identity: Option<(u64, u64)>,
     content: StorageContent,
     gate: FolderGate,
+}
+
+/// Returns device and inode of a folder.
+fn identity(folder: &Path) -> Option<(u64, u64)> {
+    std::fs::metadata(folder).map(|metadata| (metadata.dev(), metadata.ino())).ok()
 }
 
 impl OpenFolder {
     /// Returns the folder below which the folders of the content lie.
     pub fn base(&self) -> &Path {
         &self.base
+    }
+
+    /// Reports whether the path leads to the same folder still. Behind an unmount by force, it leads to one beside the
+    /// storage.
+    pub fn is_in_place(&self) -> bool {
+        self.identity.is_some() && identity(&self.base) == self.identity
     }
 }
 

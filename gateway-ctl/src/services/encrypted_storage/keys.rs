@@ -11,7 +11,7 @@ use crate::os::encrypted_volume::VolumeError;
 use crate::store::Store;
 
 /// States with a header that opens.
-const WITH_HEADER: &[StorageState] = &[StorageState::Locked, StorageState::Mounted];
+pub(super) const WITH_HEADER: &[StorageState] = &[StorageState::Locked, StorageState::Mounted];
 
 impl EncryptedStorage {
     /// Opens the storage by the stored key, if there is one. Returns whether it is open.
@@ -40,7 +40,9 @@ impl EncryptedStorage {
         effects.add_key(&layout.container, passphrase, &key, slot)?;
         let earlier = current.lock().settings.stored_key_slot;
         let kept = stored_key::write(store, Some(key)).map_err(StorageError::from);
-        if let Err(error) = kept.and_then(|()| self.write_slot(Some(slot))) {
+        if let Err(error) =
+            kept.and_then(|()| self.write_settings(|settings| settings.stored_key_slot = Some(slot)))
+        {
             // Without its key, the slot is of no use.
             effects.remove_key(&layout.container, slot)?;
             self.refresh();
@@ -67,16 +69,20 @@ impl EncryptedStorage {
             if has_slot {
                 effects.remove_key(&layout.container, slot)?;
             }
-            self.write_slot(None)?;
+            self.write_settings(|settings| settings.stored_key_slot = None)?;
         }
         stored_key::write(store, None)?;
         self.refresh();
         Ok(())
     }
 
-    fn write_slot(&self, slot: Option<u32>) -> Result<(), StorageError> {
+    pub(super) fn write_settings(
+        &self,
+        change: impl FnOnce(&mut StorageSettings),
+    ) -> Result<(), StorageError> {
         let Inner { layout, effects, current, .. } = &*self.0;
-        let settings = StorageSettings { stored_key_slot: slot, ..current.lock().settings.clone() };
+        let mut settings = current.lock().settings.clone();
+        change(&mut settings);
         let text = serde_json::to_vec(&settings)
             .map_err(|error| VolumeError::at("write the settings of the storage")(error.into()))?;
         effects.write_file(&layout.settings, &text)?;

@@ -15,18 +15,38 @@ pub enum StorageContent {
     FlowLog,
     /// Packet captures.
     Captures,
+    /// Hosts that were observed on the LAN.
+    ObservedHosts,
+    /// Usual traffic of devices, and anomalies.
+    Anomalies,
+    /// Leases of the DHCP server. While they wait, it serves reservations and the leases that it has in memory.
+    DhcpLeases,
+    /// Folder `backups`, which a local target of backups may name.
+    Backups,
 }
 
 impl StorageContent {
-    pub const ALL: [StorageContent; 3] =
-        [StorageContent::QueryLog, StorageContent::FlowLog, StorageContent::Captures];
+    pub const ALL: [StorageContent; 7] = [
+        StorageContent::QueryLog,
+        StorageContent::FlowLog,
+        StorageContent::Captures,
+        StorageContent::ObservedHosts,
+        StorageContent::Anomalies,
+        StorageContent::DhcpLeases,
+        StorageContent::Backups,
+    ];
 
-    /// Returns the folders of the records, below the state folder or the mounted storage.
-    pub const fn folders(self) -> &'static [&'static str] {
+    /// Returns the folders and files of the records, below the state folder or the mounted storage.
+    pub const fn paths(self) -> &'static [&'static str] {
         match self {
             StorageContent::QueryLog => &["dns/log"],
             StorageContent::FlowLog => &["flows", "flow-rollups", "usage"],
             StorageContent::Captures => &["captures"],
+            // A write that was interrupted leaves the second one.
+            StorageContent::ObservedHosts => &["hosts.json", "hosts.new"],
+            StorageContent::Anomalies => &["anomalies.json", "anomalies.new"],
+            StorageContent::DhcpLeases => &["dhcp/leases", "dhcp/leases.new"],
+            StorageContent::Backups => &[BACKUPS],
         }
     }
 
@@ -35,9 +55,16 @@ impl StorageContent {
             StorageContent::QueryLog => "query_log",
             StorageContent::FlowLog => "flow_log",
             StorageContent::Captures => "captures",
+            StorageContent::ObservedHosts => "observed_hosts",
+            StorageContent::Anomalies => "anomalies",
+            StorageContent::DhcpLeases => "dhcp_leases",
+            StorageContent::Backups => "backups",
         }
     }
 }
+
+/// Folder of backups in the mounted storage.
+pub(super) const BACKUPS: &str = "backups";
 
 /// Settings beside the container, readable without a passphrase.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +73,8 @@ pub(super) struct StorageSettings {
     pub contents: Vec<StorageContent>,
     /// Slot of the key that the secrets store holds.
     pub stored_key_slot: Option<u32>,
+    /// A key that the TPM seals opens the storage at the start.
+    pub opens_by_tpm2: bool,
 }
 
 /// Paths and names of the storage of one state folder.
@@ -80,17 +109,26 @@ impl Layout {
 
     /// Reads the settings. Without readable ones, everything lives in the storage, so that nothing is written beside it.
     pub(super) fn read_settings(&self) -> StorageSettings {
+        self.readable_settings().unwrap_or_else(|| StorageSettings {
+            contents: StorageContent::ALL.to_vec(),
+            ..StorageSettings::default()
+        })
+    }
+
+    /// Reads the settings. `None` if they are missing or damaged.
+    pub(super) fn readable_settings(&self) -> Option<StorageSettings> {
         let read = std::fs::read(&self.settings);
         let parsed = read
             .map_err(|error| error.to_string())
             .and_then(|bytes| serde_json::from_slice(&bytes).map_err(|error| error.to_string()));
-        parsed.unwrap_or_else(|error| {
-            tracing::error!(
-                error,
-                "failed to read the settings of the encrypted storage: all records wait for it"
-            );
-            StorageSettings { contents: StorageContent::ALL.to_vec(), stored_key_slot: None }
-        })
+        parsed
+            .inspect_err(|error| {
+                tracing::error!(
+                    error,
+                    "failed to read the settings of the encrypted storage: all records wait for it"
+                );
+            })
+            .ok()
     }
 }
 
@@ -125,7 +163,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let layout = Layout::new(folder.path());
         let plain = |content| plain_folder(folder.path(), content).is_some();
-        let settings = StorageSettings { contents: vec![StorageContent::FlowLog], stored_key_slot: None };
+        let settings =
+            StorageSettings { contents: vec![StorageContent::FlowLog], ..StorageSettings::default() };
         let text = serde_json::to_vec(&settings).expect("JSON");
         std::fs::write(&layout.settings, text).expect("written");
         assert!(StorageContent::ALL.into_iter().all(plain));

@@ -68,8 +68,8 @@ fn make(
     effects.mount(&layout.device, &layout.mount_point)?;
     observer.begins(Step::MoveRecords);
     observer.close_records()?;
-    for folder in folders(&settings.contents) {
-        effects.copy_files(&layout.state_dir.join(folder), &layout.mount_point.join(folder))?;
+    for path in paths(&settings.contents) {
+        effects.copy_files(&layout.state_dir.join(path), &layout.mount_point.join(path))?;
     }
     let text = serde_json::to_vec(settings)
         .map_err(|error| VolumeError::at("write the settings of the storage")(error.into()))?;
@@ -77,8 +77,8 @@ fn make(
     effects.rename(&layout.unfinished, &layout.container)
 }
 
-fn folders(contents: &[StorageContent]) -> impl Iterator<Item = &'static str> {
-    contents.iter().flat_map(|content| content.folders().iter().copied())
+fn paths(contents: &[StorageContent]) -> impl Iterator<Item = &'static str> {
+    contents.iter().flat_map(|content| content.paths().iter().copied())
 }
 
 /// Erases the records that have moved. Continues after a failure and returns the first error.
@@ -87,7 +87,7 @@ fn erase_plain(
     layout: &Layout,
     contents: &[StorageContent],
 ) -> Result<(), VolumeError> {
-    let erased = folders(contents).map(|folder| effects.erase_files(&layout.state_dir.join(folder)));
+    let erased = paths(contents).map(|path| effects.erase_files(&layout.state_dir.join(path)));
     erased.fold(Ok(()), Result::and)
 }
 
@@ -97,7 +97,9 @@ pub(super) fn recover(effects: &dyn VolumeEffects, layout: &Layout) -> Result<bo
     if !layout.is_configured() {
         return removed.map(|()| false);
     }
-    removed.and(erase_plain(effects, layout, &layout.read_settings().contents)).map(|()| true)
+    // Without its settings it is unknown which records the storage has.
+    let contents = layout.readable_settings().map(|settings| settings.contents).unwrap_or_default();
+    removed.and(erase_plain(effects, layout, &contents)).map(|()| true)
 }
 
 fn remove_unfinished(effects: &dyn VolumeEffects, layout: &Layout) -> Result<(), VolumeError> {
@@ -116,6 +118,16 @@ fn remove_unfinished(effects: &dyn VolumeEffects, layout: &Layout) -> Result<(),
 /// Opens and mounts the storage. An error leaves it closed.
 pub(super) fn unlock(effects: &dyn VolumeEffects, layout: &Layout, key: &Secret) -> Result<(), VolumeError> {
     effects.open(&layout.container, &layout.device, key)?;
+    mount(effects, layout)
+}
+
+/// Opens the storage by a key that the TPM releases, and mounts it. An error leaves it closed.
+pub(super) fn unlock_by_tpm2(effects: &dyn VolumeEffects, layout: &Layout) -> Result<(), VolumeError> {
+    effects.open_by_tpm2(&layout.container, &layout.device)?;
+    mount(effects, layout)
+}
+
+fn mount(effects: &dyn VolumeEffects, layout: &Layout) -> Result<(), VolumeError> {
     effects.mount(&layout.device, &layout.mount_point).inspect_err(|_| {
         if let Err(error) = effects.close(&layout.device, Unmount::WhenUnused) {
             tracing::warn!(%error, "failed to close an encrypted storage that could not be mounted");

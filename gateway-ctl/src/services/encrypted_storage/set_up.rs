@@ -66,8 +66,8 @@ impl EncryptedStorage {
         if free < needed {
             return Err(StorageError::NoRoom { needed, free });
         }
-        let folders = request.contents.iter().flat_map(|content| content.folders());
-        let records: u64 = folders.map(|folder| bytes_of(&layout.state_dir.join(folder))).sum();
+        let paths = request.contents.iter().flat_map(|content| content.paths());
+        let records: u64 = paths.map(|path| bytes_of(&layout.state_dir.join(path))).sum();
         let minimum_mb = minimum_mb(records);
         if request.size_mb < minimum_mb {
             return Err(StorageError::TooSmall { minimum_mb });
@@ -82,15 +82,16 @@ fn minimum_mb(records: u64) -> u64 {
     (records + overhead).div_ceil(1 << 20).max(MIN_SIZE_MB)
 }
 
-/// Returns the bytes of the files of a folder, with those of its subfolders.
-fn bytes_of(folder: &std::path::Path) -> u64 {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let bytes = entries.map(|entry| match entry.metadata() {
-        Ok(metadata) if metadata.is_dir() => bytes_of(&entry.path()),
+/// Returns the bytes of a file, or of the files of a folder with those of its subfolders.
+fn bytes_of(path: &std::path::Path) -> u64 {
+    match std::fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.is_dir() => {
+            let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+            entries.map(|entry| bytes_of(&entry.path())).sum()
+        }
         Ok(metadata) => metadata.len(),
         Err(_) => 0,
-    });
-    bytes.sum()
+    }
 }
 
 impl BegunSetUp {
@@ -98,7 +99,7 @@ impl BegunSetUp {
     pub fn run(self) {
         let Inner { layout, effects, gate, current } = &*self.storage.0;
         let contents = self.request.contents.clone();
-        let settings = StorageSettings { contents: contents.clone(), stored_key_slot: None };
+        let settings = StorageSettings { contents: contents.clone(), ..StorageSettings::default() };
         let bytes = self.request.size_mb << 20;
         let made =
             procedures::set_up(&**effects, layout, &settings, (bytes, &self.request.passphrase), &self);

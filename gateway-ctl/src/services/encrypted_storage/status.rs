@@ -53,6 +53,17 @@ pub struct SetUpProgress {
     pub ended_at: Option<Timestamp>,
 }
 
+/// Use of a TPM by the encrypted storage.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Tpm2Status {
+    /// This host has what it needs to seal a key by a TPM2.
+    pub supported: bool,
+    /// Devices, programs and libraries that this host lacks; null if none.
+    pub needs: Option<String>,
+    /// The TPM opens the storage at each start, while its PCRs have the values of the sealing.
+    pub opens_at_start: bool,
+}
+
 /// Encrypted storage of the gateway.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct EncryptedStorageStatus {
@@ -79,6 +90,8 @@ pub struct EncryptedStorageStatus {
     pub waiting: Vec<StorageContent>,
     /// A key among the secrets of the gateway opens the storage at start.
     pub has_stored_key: bool,
+    /// Use of a TPM of this host.
+    pub tpm2: Tpm2Status,
     /// Last set-up since the start of the daemon; null if there was none.
     pub set_up: Option<SetUpProgress>,
     /// Reason for which the storage could not be opened at the start; null if there is none.

@@ -2,7 +2,7 @@
 //!
 //! All operations block.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,9 +14,9 @@ use tokio::sync::watch;
 
 use super::error::StorageError;
 use super::folder_gate::{FolderGate, Location, OpenFolder};
-use super::layout::{Layout, StorageContent, StorageSettings};
+use super::layout::{BACKUPS, Layout, StorageContent, StorageSettings};
 use super::procedures;
-use super::status::{EncryptedStorageStatus, SetUpProgress, StorageState};
+use super::status::{EncryptedStorageStatus, SetUpProgress, StorageState, Tpm2Status};
 use crate::handles::Handle;
 use crate::os::encrypted_volume::{HostVolumes, Unmount, VolumeEffects, VolumeError, VolumeHeader};
 
@@ -97,6 +97,12 @@ impl EncryptedStorage {
         self.0.gate.waiting()
     }
 
+    /// Returns the folder of backups in the mounted storage. `None`: they are not among its contents.
+    pub fn folder_of_backups(&self) -> Option<PathBuf> {
+        let holds_backups = self.0.current.lock().settings.contents.contains(&StorageContent::Backups);
+        holds_backups.then(|| self.0.layout.mount_point.join(BACKUPS))
+    }
+
     pub fn state(&self) -> StorageState {
         self.state_of(&self.0.current.lock())
     }
@@ -117,6 +123,7 @@ impl EncryptedStorage {
     pub fn status(&self) -> EncryptedStorageStatus {
         let Inner { layout, effects, gate, current } = &*self.0;
         let missing = effects.missing();
+        let missing_for_tpm2 = effects.missing_for_tpm2();
         let usage = effects.usage(&layout.mount_point);
         let current = current.lock();
         let (state, header) = (self.state_of(&current), current.header.clone());
@@ -136,6 +143,11 @@ impl EncryptedStorage {
             contents: current.settings.contents.clone(),
             waiting: gate.waiting(),
             has_stored_key: current.settings.stored_key_slot.is_some(),
+            tpm2: Tpm2Status {
+                supported: missing.is_empty() && missing_for_tpm2.is_empty(),
+                needs: (!missing_for_tpm2.is_empty()).then(|| missing_for_tpm2.join("; ")),
+                opens_at_start: current.settings.opens_by_tpm2,
+            },
             set_up: current.set_up.clone(),
             error: current.error.clone(),
         }

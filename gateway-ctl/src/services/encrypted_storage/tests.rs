@@ -196,3 +196,80 @@ fn plain_folders_follow_the_disk() {
     assert_eq!(plain(StorageContent::FlowLog), None);
     assert_eq!(plain(StorageContent::QueryLog), Some(fixture.state_dir()));
 }
+
+#[test]
+fn metrics_show_the_state_and_what_waits() {
+    let fixture = Fixture::new();
+    let text = || {
+        let mut registry = prometheus_client::registry::Registry::default();
+        metrics::register(&mut registry, &fixture.storage.status());
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &registry).expect("text");
+        text
+    };
+    let has = |text: &str, line: &str| text.lines().any(|shown| shown == line);
+    assert!(has(&text(), "encrypted_storage_state{state=\"absent\"} 1"));
+    assert!(!text().contains("encrypted_storage_size_bytes"));
+    fixture.set_up();
+    for line in [
+        "encrypted_storage_state{state=\"mounted\"} 1",
+        "encrypted_storage_size_bytes 67108864",
+        "encrypted_storage_used_bytes 1",
+        "encrypted_storage_key_slots{kind=\"other\"} 1",
+        "encrypted_storage_waiting{content=\"flow_log\"} 0",
+    ] {
+        assert!(has(&text(), line), "{line}: {}", text());
+    }
+    fixture.storage.lock().expect("locked");
+    assert!(has(&text(), "encrypted_storage_waiting{content=\"flow_log\"} 1"), "{}", text());
+    assert!(!text().contains("encrypted_storage_used_bytes"));
+}
+
+#[test]
+fn without_its_settings_a_storage_takes_no_unencrypted_records() {
+    let fixture = Fixture::new();
+    fixture.set_up();
+    fs::write(fixture.state_dir().join("hosts.json"), "{}").expect("written");
+    fs::remove_file(fixture.state_dir().join("encrypted.json")).expect("removed");
+    let storage = fixture.restarted();
+    assert_eq!(storage.waiting(), StorageContent::ALL, "nothing is written beside it");
+    assert!(fixture.state_dir().join("hosts.json").exists(), "it may never have been in the storage");
+}
+
+/// Starts the daemon again after a reboot, with an empty store, and opens what can be opened.
+fn started(fixture: &Fixture) -> EncryptedStorage {
+    let store = crate::store::Store::open(fixture.folder.path().join("store.redb"), SystemClock::shared());
+    let storage = fixture.restarted();
+    storage.open_at_start(&store.expect("a store"));
+    storage
+}
+
+#[test]
+fn a_tpm_opens_the_storage_at_the_start_of_the_same_machine_only() {
+    let fixture = Fixture::new();
+    fixture.set_up();
+    let wrong = fixture.storage.store_tpm2_key(&Secret::new("not the passphrase"), &[7]);
+    assert!(matches!(wrong, Err(StorageError::Volume(VolumeError::WrongKey))));
+    fixture.storage.store_tpm2_key(&key(), &[7]).expect("sealed");
+    fixture.storage.store_tpm2_key(&key(), &[7]).expect("sealed again");
+    let status = fixture.storage.status();
+    let sealed: Vec<_> = status.keyslots.iter().map(|slot| (slot.is_tpm2, slot.tpm2_pcrs.len())).collect();
+    assert_eq!((sealed, status.tpm2.opens_at_start), (vec![(false, 0), (true, 1)], true));
+
+    fixture.volumes.reboot();
+    let storage = started(&fixture);
+    assert_eq!((storage.state(), storage.status().error), (StorageState::Mounted, None));
+
+    fixture.volumes.reboot_changed();
+    let storage = started(&fixture);
+    assert_eq!(storage.state(), StorageState::Locked);
+    let error = storage.status().error.expect("a reason");
+    assert!(error.contains("TPM") && error.ends_with("the storage waits for its passphrase"), "{error}");
+    storage.unlock(&key()).expect("the passphrase opens it");
+
+    storage.remove_tpm2_key().expect("removed");
+    let status = storage.status();
+    assert_eq!((status.keyslots.len(), status.tpm2.opens_at_start), (1, false));
+    fixture.volumes.reboot();
+    assert_eq!(started(&fixture).status().error.as_deref(), Some("the storage waits for its passphrase"));
+}

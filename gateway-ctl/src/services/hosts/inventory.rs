@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use gateway_core::gateway_verdict::PresentHost;
@@ -17,9 +17,10 @@ use super::dns_clients::DnsClients;
 use super::rates::HostRates;
 use crate::handles::Handle;
 use crate::os::json_file;
+use crate::services::encrypted_storage::{EncryptedStorage, StorageContent, StoredFile};
 use crate::world::Worlds;
 
-/// File of the state folder.
+/// File of the state folder, or of the encrypted storage.
 const FILE: &str = "hosts.json";
 
 /// Inventory that the service fills and the API reads. Clones are the same inventory.
@@ -28,15 +29,15 @@ pub struct HostInventory(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    path: PathBuf,
     known: Mutex<InventoryState>,
     dns_clients: DnsClients,
     rates: HostRates,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct InventoryState {
     hosts: Hosts,
+    file: StoredFile,
     /// Copy for readers; `None` after a change.
     snapshot: Option<Arc<HostList>>,
     /// The file differs from the memory.
@@ -84,11 +85,11 @@ struct Stored {
 
 impl Handle for HostInventory {
     fn open(state_dir: &Path, _: Timestamp) -> HostInventory {
-        let path = state_dir.join(FILE);
-        let stored: Stored = json_file::read(&path);
-        let known = InventoryState { hosts: Hosts::restore(stored.hosts), ..InventoryState::default() };
+        let file = StoredFile::new(state_dir, StorageContent::ObservedHosts, FILE);
+        let stored: Stored = file.path().map(|path| json_file::read(&path)).unwrap_or_default();
+        let hosts = Hosts::restore(stored.hosts);
+        let known = InventoryState { hosts, file, snapshot: None, is_unsaved: false, is_silent: false };
         HostInventory(Arc::new(Inner {
-            path,
             known: Mutex::new(known),
             dns_clients: DnsClients::default(),
             rates: HostRates::default(),
@@ -125,7 +126,7 @@ impl HostInventory {
         self.0.rates.clear();
         let known = self.lock();
         // Under the lock: a save in between would write the file again.
-        let erased = json_file::erase(&self.0.path);
+        let erased = known.file.path().map_or(Ok(()), |path| json_file::erase(&path));
         drop(known);
         erased
     }
@@ -176,24 +177,42 @@ impl HostInventory {
         }
     }
 
+    /// Follows the file into the encrypted storage and out of it. Hosts that are stored there join those in memory.
+    pub(super) fn follow(&self, storage: &EncryptedStorage) {
+        let mut known = self.lock();
+        let Some(next) = known.file.follow(storage) else { return };
+        if let Err(error) = known.save() {
+            tracing::warn!(%error, "failed to store the hosts of the LAN before their file moves");
+        }
+        known.file = next;
+        let Some(path) = known.file.path() else { return };
+        let stored: Stored = json_file::read(&path);
+        known.hosts.join(stored.hosts);
+        known.snapshot = None;
+        known.is_unsaved = true;
+    }
+
     /// Writes the file if something has changed.
     pub fn save(&self) -> io::Result<()> {
-        let mut known = self.lock();
-        if known.is_silent || !known.is_unsaved {
-            return Ok(());
-        }
-        known.is_unsaved = false;
-        let stored = Stored { hosts: known.hosts.iter().cloned().collect() };
-        // Under the lock: an erasure in between would be undone.
-        let written = json_file::write(&self.0.path, &stored);
-        if written.is_err() {
-            known.is_unsaved = true;
-        }
-        written
+        self.lock().save()
     }
 
     fn lock(&self) -> MutexGuard<'_, InventoryState> {
         self.0.known.lock()
+    }
+}
+
+impl InventoryState {
+    /// Writes the file if something has changed. Without a folder, the hosts stay in memory only.
+    fn save(&mut self) -> io::Result<()> {
+        let Some(path) = self.file.path().filter(|_| self.is_unsaved && !self.is_silent) else {
+            return Ok(());
+        };
+        let stored = Stored { hosts: self.hosts.iter().cloned().collect() };
+        // Under the lock: an erasure in between would be undone.
+        json_file::write(&path, &stored)?;
+        self.is_unsaved = false;
+        Ok(())
     }
 }
 

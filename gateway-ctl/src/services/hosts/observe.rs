@@ -20,6 +20,7 @@ use crate::os::multicast_groups::MulticastGroups;
 use crate::os::neighbour::{self, TableEntry};
 use crate::service::Context;
 use crate::services::dhcp::{DhcpServer, ShownLease};
+use crate::services::encrypted_storage::EncryptedStorage;
 use crate::services::events::Recent;
 use crate::services::link_frames::LinkFrames;
 use crate::supervise::blocking;
@@ -51,6 +52,7 @@ const ALERT: AlertKind = AlertKind::NewDevice;
 struct Rounds {
     context: Context,
     inventory: HostInventory,
+    storage: EncryptedStorage,
     /// Boot-time clock of the newest event that was read.
     read_until: u64,
     probed: BTreeMap<Id, Instant>,
@@ -68,6 +70,7 @@ pub(super) async fn run(context: Context) {
     let mut names = published.borrow_and_update().reports.leased_names.clone();
     let mut rounds = Rounds {
         inventory: context.handles.get::<HostInventory>(),
+        storage: context.handles.get::<EncryptedStorage>(),
         context,
         read_until: 0,
         probed: BTreeMap::new(),
@@ -79,6 +82,7 @@ pub(super) async fn run(context: Context) {
         joined: BTreeSet::new(),
     };
     let frames = rounds.context.handles.get::<LinkFrames>();
+    let mut folders = rounds.storage.watch();
     let mut ticks = interval(ROUND_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -89,6 +93,7 @@ pub(super) async fn run(context: Context) {
             tokio::select! {
                 _ = ticks.tick() => break,
                 Ok(()) = neighbours.changed() => break,
+                Ok(()) = folders.changed() => break,
                 Ok(()) = published.changed() => {
                     let leased = published.borrow_and_update().reports.leased_names.clone();
                     if !Arc::ptr_eq(&names, &leased) {
@@ -110,6 +115,8 @@ pub(super) async fn run(context: Context) {
 
 impl Rounds {
     async fn round(&mut self) {
+        let (inventory, storage) = (self.inventory.clone(), self.storage.clone());
+        blocking(move || inventory.follow(&storage)).await;
         let (world, now) = (self.context.worlds.last(), self.context.store.clock().now());
         let lans = Lans::of(&world);
         self.join(&lans);

@@ -1,7 +1,7 @@
 //! The daemon with its records in the encrypted storage.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use gateway_tests::daemon::Api;
@@ -14,13 +14,13 @@ use serde_json::{Value, json};
 
 /// Timeout for an emulated machine, which is slow.
 const SLOW: Duration = Duration::from_secs(90);
-const PASSPHRASE: &str = "correct horse battery";
+pub(super) const PASSPHRASE: &str = "correct horse battery";
 
-fn status(api: &Api) -> Value {
+pub(super) fn status(api: &Api) -> Value {
     api.get("/storage/encrypted").expect("the state")
 }
 
-fn wait_for_state(api: &Api, state: &str) {
+pub(super) fn wait_for_state(api: &Api, state: &str) {
     wait_ok(SLOW, &format!("the storage to be {state}"), || {
         let status = api.get("/storage/encrypted")?;
         anyhow::ensure!(status["state"] == state, "{status}");
@@ -65,12 +65,12 @@ fn files_with(folder: &Path, text: &str) -> Vec<String> {
     found
 }
 
-fn unlock(api: &Api, passphrase: &str) -> u16 {
+pub(super) fn unlock(api: &Api, passphrase: &str) -> u16 {
     let body = json!({"passphrase": passphrase});
     api.send("POST", "/storage/encrypted/unlock", Some(&body)).expect("an answer").status
 }
 
-fn set_up(testbed: &Testbed) {
+pub(super) fn set_up(testbed: &Testbed) {
     let api = testbed.api();
     let short = json!({"size_mb": 64, "passphrase": "short"});
     assert_eq!(api.send("POST", "/storage/encrypted/setup", Some(&short)).expect("an answer").status, 422);
@@ -106,6 +106,12 @@ fn records_live_in_the_storage_and_wait_for_its_passphrase() {
 
     ask(&testbed, "alicebefore.example");
     set_up(&testbed);
+    let inside =
+        ["hosts.json", "anomalies.json", "dhcp/leases"].map(|path| state.join("encrypted").join(path));
+    wait_for_files(&inside);
+    for path in ["hosts.json", "anomalies.json", "dhcp/leases"] {
+        assert!(!state.join(path).exists(), "{path} is beside the storage");
+    }
     wait_for_record(testbed.api(), "alicebefore.example");
     ask(&testbed, "aliceinside.example");
     // A lock writes what is in memory only.
@@ -120,6 +126,7 @@ fn records_live_in_the_storage_and_wait_for_its_passphrase() {
     testbed.daemon.kill9().expect("killed");
     testbed.daemon.start().expect("the daemon");
     wait_for_state(testbed.api(), "locked");
+    assert_eq!(testbed.api().get("/anomalies/stats").expect("stats")["waits_for"], "encrypted_storage");
     assert!(!has_record(testbed.api(), "alicebefore.example"));
     ask(&testbed, "alicewaiting.example");
     assert_eq!(unlock(testbed.api(), "not the passphrase"), 422);
@@ -128,6 +135,7 @@ fn records_live_in_the_storage_and_wait_for_its_passphrase() {
         wait_for_record(testbed.api(), name);
     }
 
+    backups(&testbed, &state);
     keys(&testbed);
     testbed.daemon.terminate().expect("ended");
     assert_eq!(fs::read_dir("/dev/mapper").expect("device-mapper").count(), 1, "the control device only");
@@ -137,6 +145,37 @@ fn records_live_in_the_storage_and_wait_for_its_passphrase() {
 
     destroyed(&testbed, &state);
     println!("measured one set-up, one kill and one wipe of encrypted storage");
+}
+
+fn wait_for_files(paths: &[PathBuf]) {
+    wait_ok(SLOW, "the files in the storage", || {
+        let missing: Vec<&PathBuf> = paths.iter().filter(|path| !path.exists()).collect();
+        anyhow::ensure!(missing.is_empty(), "{missing:?}");
+        Ok(())
+    })
+    .expect("files");
+}
+
+/// Backups can live in the storage, and wait for it.
+fn backups(testbed: &Testbed, state: &Path) {
+    let api = testbed.api();
+    let config = |folder: PathBuf| {
+        let target = json!({"type": "local", "path": folder});
+        json!({"enabled": true, "passphrase": "a passphrase of backups", "target": target})
+    };
+    let beside = config(state.join("backups"));
+    assert_eq!(api.send("PUT", "/backup/config", Some(&beside)).expect("an answer").status, 422);
+    let folder = state.join("encrypted/backups");
+    api.put("/backup/config", &config(folder.clone())).expect("configured");
+    api.act("/backup/run").expect("a backup");
+    let files = || fs::read_dir(&folder).into_iter().flatten().count();
+    assert_eq!(files(), 1);
+    api.act("/storage/encrypted/lock").expect("locked");
+    let refused = api.send("POST", "/backup/run", None).expect("an answer");
+    assert_eq!(refused.status, 409, "{refused:?}");
+    assert_eq!(api.get("/backup/status").expect("the status")["waits_for"], "encrypted_storage");
+    assert_eq!(unlock(api, PASSPHRASE), 200);
+    assert_eq!(files(), 1);
 }
 
 /// A key among the secrets opens the storage at the start; the new passphrase replaces the one of before.

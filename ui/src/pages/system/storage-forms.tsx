@@ -6,22 +6,31 @@ import { ActionForm } from '@/components/action-form'
 import { useAction, useFormAction } from '@/components/action'
 import { Button } from '@/components/button'
 import { Confirm } from '@/components/confirm'
-import { TextField } from '@/components/fields'
+import { Check, TextField } from '@/components/fields'
 import { PasswordField } from '@/components/password-field'
 import { NewPassphraseFields, useNewPassphrase } from '@/components/new-passphrase'
 import { useText } from '@/text'
 
-const CONTENTS: Schemas['StorageContent'][] = ['query_log', 'flow_log', 'captures']
+const CONTENTS: Schemas['StorageContent'][] = [
+  'query_log',
+  'flow_log',
+  'captures',
+  'observed_hosts',
+  'anomalies',
+  'dhcp_leases',
+  'backups',
+]
 
 export function SetUpForm() {
   const t = useText().storage
   const [size, setSize] = useState('1024')
+  const [contents, setContents] = useState(CONTENTS)
   const passphrase = useNewPassphrase()
   const setUp = useFormAction(
     () =>
       call(
         client.POST('/storage/encrypted/setup', {
-          body: { size_mb: Number(size), passphrase: passphrase.value, contents: CONTENTS },
+          body: { size_mb: Number(size), passphrase: passphrase.value, contents },
         }),
       ),
     () => {
@@ -35,7 +44,7 @@ export function SetUpForm() {
       onSubmit={() => setUp.run()}
       word={t.setUp}
       needs="admin"
-      disabled={!passphrase.isComplete}
+      disabled={!passphrase.isComplete || contents.length === 0}
     >
       <TextField
         label={t.sizeMb}
@@ -47,6 +56,7 @@ export function SetUpForm() {
         onChange={setSize}
         required
       />
+      <Contents chosen={contents} onChange={setContents} />
       <NewPassphraseFields
         passphrase={passphrase}
         label={t.passphrase}
@@ -54,6 +64,33 @@ export function SetUpForm() {
         error={setUp.of('passphrase')}
       />
     </ActionForm>
+  )
+}
+
+/** Records that will live in the storage. */
+function Contents({
+  chosen,
+  onChange,
+}: {
+  chosen: Schemas['StorageContent'][]
+  onChange: (chosen: Schemas['StorageContent'][]) => void
+}) {
+  const t = useText().storage
+  return (
+    <fieldset className="choices">
+      <legend>{t.contents}</legend>
+      {CONTENTS.map((content) => (
+        <Check
+          key={content}
+          label={t.content[content]}
+          checked={chosen.includes(content)}
+          onChange={(on) =>
+            onChange(CONTENTS.filter((each) => (each === content ? on : chosen.includes(each))))
+          }
+        />
+      ))}
+      <p className="dim sm">{t.contentsHint}</p>
+    </fieldset>
   )
 }
 

@@ -1,4 +1,4 @@
-// The encrypted storage of logs and captures.
+// The encrypted storage of records that name hosts.
 
 import { useState } from 'react'
 import type { Schemas } from '@/api/client'
@@ -46,7 +46,7 @@ export default function Storage() {
       </LoadedSection>
       {status && hasHeader && status.supported ? (
         <Section title={t.keys} hint={t.keysHint}>
-          <StorageKeys hasKey={status.has_stored_key} />
+          <StorageKeys status={status} />
         </Section>
       ) : null}
     </Page>
@@ -70,9 +70,15 @@ function StorageFacts({ status }: { status: Status }) {
         status.keyslots.length > 0 && [t.slots, status.keyslots.length],
         contents !== '' && [t.contents, contents],
         status.configured && [t.storedKey, status.has_stored_key ? '✓' : '–'],
+        status.configured && [t.tpm, status.tpm2.opens_at_start ? t.pcrs(sealedPcrs(status)) : '–'],
       ]}
     />
   )
+}
+
+/** PCRs of the key that a TPM seals. */
+function sealedPcrs(status: Status): string {
+  return status.keyslots.flatMap((slot) => slot.tpm2_pcrs).join(', ')
 }
 
 /** What can be done in this state. */

@@ -166,6 +166,8 @@ const WHOLE: Record<string, string> = {
   remove_from_dns_allowlist: 'aus der Erlaubnisliste entfernen',
   remove_from_dns_blocklist: 'aus der Blockliste entfernen',
   reveal_tunnel_config: 'Konfiguration eines Tunnels mit Schlüsseln lesen',
+  seal_encrypted_storage_key: 'Schlüssel des verschlüsselten Speichers durch ein TPM versiegeln',
+  unseal_encrypted_storage_key: 'Versiegelten Schlüssel des verschlüsselten Speichers entfernen',
   set_up_encrypted_storage: 'Verschlüsselten Speicher einrichten',
   tear_down_encrypted_storage: 'Verschlüsselten Speicher zerstören',
   rollback_snapshot: 'zum Schnappschuss zurückkehren',

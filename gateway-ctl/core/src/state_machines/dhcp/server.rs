@@ -1,6 +1,7 @@
 //! The server: leases, offers and pools, and the reaction to each message.
 
 mod acknowledge;
+mod adopt;
 mod allocate;
 mod discover;
 #[cfg(test)]
@@ -44,6 +45,8 @@ pub struct Server {
     /// Addresses that a message has released or declined, and that are probed.
     releases: BTreeMap<Ipv4Addr, PendingRelease>,
     counters: Counters,
+    /// Leases cannot be stored, and stored ones may be unknown: only clients whose address is certain are served.
+    is_withholding: bool,
     /// Changes of names or of their addresses.
     names_generation: u64,
 }

@@ -38,6 +38,8 @@ pub struct Counters {
     pub ignored: u64,
     /// Clients that got no address because there was none.
     pub without_address: u64,
+    /// Requests for a new address while leases wait for the encrypted storage.
+    pub withheld: u64,
     /// Offers that were withdrawn for another client.
     pub evicted_offers: u64,
     /// Addresses that were found in use.

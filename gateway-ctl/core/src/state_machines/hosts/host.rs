@@ -142,6 +142,21 @@ impl Host {
         true
     }
 
+    /// Takes what an earlier run knew of the host. What was observed since is newer.
+    pub(super) fn join(&mut self, earlier: Host) {
+        for (address, at) in earlier.addresses {
+            self.add_address(address, at);
+        }
+        let unknown = |name: &HostName| self.names.iter().all(|known| known.from != name.from);
+        let mut names: Vec<HostName> = earlier.names.into_iter().filter(unknown).collect();
+        self.names.append(&mut names);
+        self.names.sort_by_key(|known| known.from);
+        self.vendor_class = self.vendor_class.take().or(earlier.vendor_class);
+        self.first_seen = self.first_seen.min(earlier.first_seen);
+        self.last_seen = self.last_seen.max(earlier.last_seen);
+        self.confirmed_at = self.confirmed_at.max(earlier.confirmed_at);
+    }
+
     pub(super) fn set_vendor_class(&mut self, class: &str) {
         self.vendor_class = readable(class).or_else(|| self.vendor_class.take());
     }

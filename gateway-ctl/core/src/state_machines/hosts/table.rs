@@ -1,5 +1,6 @@
 //! Table of hosts, bounded for each interface.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
@@ -62,13 +63,21 @@ impl Hosts {
     /// Restores hosts of an earlier run.
     pub fn restore(hosts: Vec<Host>) -> Hosts {
         let mut restored = Hosts::default();
-        for host in hosts {
-            let table = restored.interfaces.entry(host.interface.clone()).or_default();
-            if table.len() < MAX_HOSTS {
-                table.insert(host.mac, host);
+        restored.join(hosts);
+        restored
+    }
+
+    /// Adds hosts of an earlier run to those that were observed since.
+    pub fn join(&mut self, earlier: Vec<Host>) {
+        for host in earlier {
+            let table = self.interfaces.entry(host.interface.clone()).or_default();
+            let is_full = table.len() >= MAX_HOSTS;
+            match table.entry(host.mac) {
+                Entry::Occupied(mut known) => known.get_mut().join(host),
+                Entry::Vacant(free) if !is_full => drop(free.insert(host)),
+                Entry::Vacant(_) => {}
             }
         }
-        restored
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Host> {

@@ -195,3 +195,21 @@ proptest! {
         prop_assert!(restored.iter().eq(hosts.iter()));
     }
 }
+
+#[test]
+fn hosts_of_an_earlier_run_join_those_that_were_observed_since() {
+    let named = |number, name: &str, seconds| Observation {
+        evidence: Evidence::Name { name: name.into(), from: NameSource::Mdns },
+        ..neighbour(number, seconds, false)
+    };
+    let earlier = observed([neighbour(1, 0, true), named(1, "earlier", 1), neighbour(2, 0, true)]);
+    let mut hosts = observed([named(1, "newer", 100), named(3, "third", 100)]);
+    hosts.join(earlier.iter().cloned().collect());
+    assert_eq!(hosts.len(), 3);
+    let first = host(&hosts, 1);
+    assert_eq!((first.first_seen, first.last_seen, first.is_confirmed()), (at(0), at(100), true));
+    assert_eq!((first.best_name(), first.ips().count()), (Some("newer"), 1));
+    let before = hosts.clone();
+    hosts.join(before.iter().cloned().collect());
+    assert_eq!(hosts, before, "a host that joins itself stays as it is");
+}

@@ -39,7 +39,7 @@ impl Fixture {
         }
         let settings = StorageSettings {
             contents: vec![StorageContent::QueryLog, StorageContent::FlowLog],
-            stored_key_slot: None,
+            ..StorageSettings::default()
         };
         Fixture {
             layout: Layout::new(&state),
@@ -52,7 +52,7 @@ impl Fixture {
 
     fn seed(&self, records: &BTreeMap<String, Vec<u8>>) {
         for (name, bytes) in records {
-            for folder in folders(&self.settings.contents) {
+            for folder in paths(&self.settings.contents) {
                 let path = self.layout.state_dir.join(folder).join(name);
                 fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
                 fs::write(path, bytes).expect("written");
@@ -67,7 +67,7 @@ impl Fixture {
     /// Returns the records below a folder, by their path in it.
     fn records(&self, base: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut found = BTreeMap::new();
-        for folder in folders(&self.settings.contents) {
+        for folder in paths(&self.settings.contents) {
             for entry in fs::read_dir(base.join(folder)).into_iter().flatten().flatten() {
                 let bytes = fs::read(entry.path()).expect("a record");
                 found.insert(Path::new(folder).join(entry.file_name()), bytes);

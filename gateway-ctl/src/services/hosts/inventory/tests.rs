@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use gateway_core::state_machines::hosts::Evidence;
 
 use super::*;
+use crate::services::encrypted_storage::fixture::StorageFixture;
 
 fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(1_800_000_000 + seconds).expect("a time")
@@ -75,4 +76,49 @@ fn the_verdict_counts_hosts_that_were_seen_in_the_last_day() {
     assert!(inventory.forget(id) && !inventory.forget(id));
     assert_eq!(inventory.present(at(61)).len(), 1);
     assert!(inventory.present(at(100_000)).is_empty(), "nothing was seen for a day");
+}
+
+#[test]
+fn hosts_move_into_the_encrypted_storage_and_join_those_that_were_seen_while_it_was_closed() {
+    let mut fixture = StorageFixture::new();
+    let inventory = HostInventory::open(&fixture.state_dir(), at(0));
+    observe(&inventory, 1, 0);
+    inventory.follow(&fixture.storage);
+    inventory.save().expect("saved");
+    let plain = fixture.state_dir().join(FILE);
+    assert!(plain.exists());
+    fixture.set_up(StorageContent::ObservedHosts, || inventory.follow(&fixture.storage));
+    assert!(fixture.inside(FILE).exists() && !plain.exists());
+    observe(&inventory, 2, 10);
+    fixture.lock(|| inventory.follow(&fixture.storage));
+    observe(&inventory, 3, 20);
+    inventory.save().expect("nothing to write to");
+    assert!(!plain.exists() && !fixture.inside(FILE).exists());
+
+    fixture.reboot();
+    let inventory = HostInventory::open(&fixture.state_dir(), at(30));
+    assert!(inventory.list().hosts.is_empty());
+    observe(&inventory, 2, 100);
+    observe(&inventory, 4, 100);
+    inventory.follow(&fixture.storage);
+    fixture.unlock();
+    inventory.follow(&fixture.storage);
+    let seen: Vec<_> =
+        inventory.list().hosts.iter().map(|host| (host.mac.octets()[5], host.first_seen)).collect();
+    assert_eq!(seen, [(1, at(0)), (2, at(10)), (4, at(100))], "the third was in memory only");
+    inventory.erase().expect("erased");
+    assert!(!fixture.inside(FILE).exists());
+}
+
+#[test]
+fn hosts_are_not_written_beside_a_storage_that_was_unmounted_by_force() {
+    let fixture = StorageFixture::new();
+    let inventory = HostInventory::open(&fixture.state_dir(), at(0));
+    fixture.set_up(StorageContent::ObservedHosts, || inventory.follow(&fixture.storage));
+    observe(&inventory, 1, 0);
+    fixture.unmount_by_force();
+    inventory.save().expect("nothing to write to");
+    assert!(!fixture.inside(FILE).exists());
+    inventory.follow(&fixture.storage);
+    assert!(!fixture.inside(FILE).exists() && !fixture.state_dir().join(FILE).exists());
 }

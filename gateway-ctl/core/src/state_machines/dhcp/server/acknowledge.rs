@@ -20,6 +20,8 @@ enum Answer {
     Refuse(&'static str),
     /// The address is none of this server's business.
     Silence,
+    /// Stored leases are not at hand: another client may have the address.
+    Withhold,
 }
 
 /// Reports whether a lease stays as it is: nothing of it changes, and at most a quarter of its time is over. A client renews
@@ -49,6 +51,7 @@ impl Server {
                 self.refuse(request, scope, reason, output);
             }
             Answer::Silence => self.counters.ignored += 1,
+            Answer::Withhold => self.counters.withheld += 1,
         }
     }
 
@@ -105,7 +108,13 @@ impl Server {
             None => {}
         }
         if is_reserved && of_scope.has_host(address) {
-            return Answer::Grant;
+            // The one who had the address before its reservation may have it still. An offer was probed, and who renews it
+            // has it.
+            let is_certain = is_selecting || request.client_address == Some(address);
+            return if self.is_withholding && !is_certain { Answer::Withhold } else { Answer::Grant };
+        }
+        if self.is_withholding {
+            return Answer::Withhold;
         }
         if !self.pools[scope].contains(address) || !self.has_room(address) {
             return refuse("the address is not given out");

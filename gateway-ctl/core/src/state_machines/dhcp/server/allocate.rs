@@ -22,8 +22,12 @@ impl Server {
         if let Some(address) = self.reserved_address(request, scope, seconds) {
             return Some(address);
         }
-        if let Some(address) = self.earlier_address(request, key, scope, seconds) {
-            return Some(address);
+        let earlier = self.earlier_address(request, key, scope, seconds);
+        if self.is_withholding {
+            return earlier.filter(|address| self.has_lease(*address, request, seconds));
+        }
+        if earlier.is_some() {
+            return earlier;
         }
         let is_possible = |address: &Ipv4Addr| self.pools[scope].is_free(*address) && self.has_room(*address);
         let requested = request.requested.filter(is_possible);
@@ -40,6 +44,11 @@ impl Server {
             return self.pools[scope].is_free(address).then_some(address);
         }
         None
+    }
+
+    /// Reports whether a client has the lease of an address.
+    pub(super) fn has_lease(&self, address: Ipv4Addr, request: &Request, now: i64) -> bool {
+        self.leases.get(address).is_some_and(|lease| lease.is_active(now) && self.is_of(lease, request))
     }
 
     /// Returns the reserved address of a client, unless another one has it still.

@@ -14,7 +14,10 @@ impl Server {
     pub(super) fn discover(&mut self, request: Request, scope: usize, now: Timestamp, output: &mut Output) {
         let key = self.key_of(&request, scope);
         let Some(address) = self.allocate(&request, &key, scope, now) else {
-            self.counters.without_address += 1;
+            match self.is_withholding {
+                true => self.counters.withheld += 1,
+                false => self.counters.without_address += 1,
+            }
             return;
         };
         let before = self.offers.of_client(&key, scope);
@@ -30,12 +33,10 @@ impl Server {
             self.offers.remove(before);
             self.refresh(before, now.as_second());
         }
-        let has_it = self
-            .leases
-            .get(address)
-            .is_some_and(|lease| lease.is_active(now.as_second()) && self.is_of(lease, &request));
+        let has_it = self.has_lease(address, &request, now.as_second());
         let of_scope = &self.config.scopes[scope];
-        if !of_scope.probes || is_probed || has_it {
+        let needs_probe = of_scope.probes || self.is_withholding;
+        if !needs_probe || is_probed || has_it {
             self.offer(&request, key, scope, address, now, output);
             return;
         }

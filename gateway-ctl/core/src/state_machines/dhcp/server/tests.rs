@@ -1,6 +1,7 @@
 //! Behaviour of the server.
 
 mod property;
+mod withholding;
 
 use gateway_model::settings::groups::AddressRange;
 
@@ -124,13 +125,13 @@ pub(super) fn ask(server: &mut Server, request: Request, now: Timestamp) -> (Vec
     (output.replies.iter().chain(&output.stored_replies).map(read).collect(), output)
 }
 
-fn one(server: &mut Server, request: Request, now: Timestamp) -> Answer {
+pub(super) fn one(server: &mut Server, request: Request, now: Timestamp) -> Answer {
     let (answers, output) = ask(server, request, now);
     let [answer] = &answers[..] else { panic!("{output:?}") };
     answer.clone()
 }
 
-fn silent(server: &mut Server, request: Request, now: Timestamp) {
+pub(super) fn silent(server: &mut Server, request: Request, now: Timestamp) {
     let (answers, _) = ask(server, request, now);
     assert_eq!(answers, []);
 }
@@ -144,8 +145,8 @@ pub(super) fn lease(server: &mut Server, client: u8, now: Timestamp) -> Ipv4Addr
     ack.address
 }
 
-const ACK: u8 = ReplyKind::Ack as u8;
-const NAK: u8 = ReplyKind::Nak as u8;
+pub(super) const ACK: u8 = ReplyKind::Ack as u8;
+pub(super) const NAK: u8 = ReplyKind::Nak as u8;
 
 #[test]
 fn client_gets_an_address_with_the_parameters_of_the_network() {

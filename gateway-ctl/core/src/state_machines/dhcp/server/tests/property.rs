@@ -20,6 +20,9 @@ enum Step {
     Reserve(u8, u8),
     Range(u8, u8),
     Occupied(u8),
+    /// The storage of the leases is closed, or opened again.
+    Lock,
+    Unlock,
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -37,6 +40,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => (client, address.clone()).prop_map(|(client, address)| Step::Reserve(client, address)),
         1 => (100u8..104, 104u8..108).prop_map(|(first, last)| Step::Range(first, last)),
         1 => address.prop_map(Step::Occupied),
+        1 => Just(Step::Lock),
+        2 => Just(Step::Unlock),
     ];
     prop::collection::vec(step, 1..120)
 }
@@ -49,6 +54,10 @@ struct Bed {
     offered: BTreeMap<u8, Ipv4Addr>,
     /// Acknowledged addresses with the ends of their leases in milliseconds.
     held: BTreeMap<u8, (Ipv4Addr, i64)>,
+    /// Time at which the storage of the leases was closed.
+    locked_at: Option<i64>,
+    /// Leases were renewed or given to reservations in memory only, and that was lost.
+    is_lossy: bool,
 }
 
 impl Bed {
@@ -62,17 +71,30 @@ impl Bed {
         let mut output = Output::default();
         self.server.poll(at(self.now), &mut output);
         // Leases of released addresses that no host answered for.
-        self.durable.extend(output.leases.into_iter().map(|lease| (lease.address, lease)));
+        self.store(output.leases);
         for reply in output.replies.iter().map(|reply| (reply.message[33], read(reply))) {
             self.offered.insert(reply.0, reply.1.address);
         }
         assert!(output.stored_replies.is_empty());
     }
 
-    fn take(&mut self, client: u8, output: Output) {
-        for lease in output.leases {
-            self.durable.insert(lease.address, lease);
+    fn store(&mut self, leases: Vec<Lease>) {
+        if self.locked_at.is_none() {
+            self.durable.extend(leases.into_iter().map(|lease| (lease.address, lease)));
         }
+    }
+
+    /// Returns the lease of an address as far as the server has it: on disk, or in memory while the storage is closed.
+    fn lease_of(&self, address: Ipv4Addr) -> Option<Lease> {
+        let mut in_memory = self.server.stored().filter(|_| self.locked_at.is_some());
+        in_memory
+            .find(|lease| lease.address == address)
+            .or_else(|| self.durable.get(&address).filter(|_| self.locked_at.is_none()))
+            .cloned()
+    }
+
+    fn take(&mut self, client: u8, output: Output) {
+        self.store(output.leases);
         for answer in output.replies.iter().chain(&output.stored_replies).map(read) {
             match answer.kind {
                 2 => drop(self.offered.insert(client, answer.address)),
@@ -86,7 +108,7 @@ impl Bed {
                         **other != client && *address == answer.address && *until > self.now
                     });
                     assert_eq!(others.count(), 0, "{} has two clients", answer.address);
-                    let durable = &self.durable[&answer.address];
+                    let durable = self.lease_of(answer.address).expect("a lease");
                     assert!(durable.is_active(at(self.now).as_second()) && durable.mac == mac(client));
                     assert!(
                         Timestamp::from_second(durable.ends).unwrap() >= at(end),
@@ -137,10 +159,18 @@ impl Bed {
                 self.now += i64::from(seconds) * 1000;
                 self.poll();
             }
-            Step::Crash => {
+            Step::Crash if self.locked_at.is_none() => {
                 self.server = Server::new(self.durable.values().cloned());
                 self.server.configure(config.clone(), at(self.now));
             }
+            Step::Crash => self.crash_while_locked(config),
+            Step::Lock => {
+                self.locked_at.get_or_insert(self.now);
+                self.server.set_withholding(true);
+            }
+            Step::Unlock => self.unlock(),
+            // A reservation in memory only, or of an address that another client has, can be lost with it.
+            Step::Reserve(..) if self.locked_at.is_some() || self.is_lossy => {}
             Step::Reserve(client, address) => {
                 config
                     .reservations
@@ -161,6 +191,29 @@ impl Bed {
         }
     }
 
+    /// The server starts without its leases.
+    fn crash_while_locked(&mut self, config: &ServerConfig) {
+        let of_other = |(mac_of, reservation): (&MacAddr, &Reservation)| {
+            let mut clients = self.held.keys().filter(|client| mac(**client) != *mac_of);
+            clients.any(|client| self.held(*client) == Some(reservation.address))
+        };
+        // Only a probe would show that the client of before has the address, and clients do not answer here.
+        if config.reservations.iter().any(of_other) {
+            return;
+        }
+        self.is_lossy = true;
+        self.server = server(config.clone());
+        self.server.set_withholding(true);
+    }
+
+    fn unlock(&mut self) {
+        let Some(locked_at) = self.locked_at.take() else { return };
+        let since = self.is_lossy.then(|| at(locked_at).as_second());
+        self.server.adopt(self.durable.values().cloned(), since, at(self.now));
+        self.server.set_withholding(false);
+        self.durable = self.server.stored().map(|lease| (lease.address, lease.clone())).collect();
+    }
+
     /// The server's own view: each address in use is counted once.
     fn check(&self) {
         let usage = &self.server.pools()[0];
@@ -174,7 +227,10 @@ impl Bed {
         }
         for client in self.held.keys() {
             let Some(address) = self.held(*client) else { continue };
-            let lease = self.durable.get(&address);
+            if self.is_lossy {
+                continue;
+            }
+            let lease = self.lease_of(address);
             assert!(lease.is_some_and(|lease| lease.mac == mac(*client)), "the lease of {address} is lost");
         }
     }
@@ -191,6 +247,8 @@ proptest! {
             now: 0,
             offered: BTreeMap::new(),
             held: BTreeMap::new(),
+            locked_at: None,
+            is_lossy: false,
         };
         for step in steps {
             bed.step(step, &mut config);

@@ -1,0 +1,106 @@
+//! Keys that a TPM2 seals: systemd-cryptenroll adds them, and the token plugin of systemd lets cryptsetup open by them.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use gateway_model::Secret;
+
+use super::VolumeError;
+use super::programs::{execute, message, outcome, run};
+use crate::os::required_programs;
+
+/// Type of the tokens that systemd-cryptenroll writes for keys that a TPM seals.
+pub(super) const TOKEN: &str = "systemd-tpm2";
+const ENROLL: &str = "systemd-cryptenroll";
+/// Devices of the kernel that share a TPM.
+const DEVICES: &str = "/sys/class/tpmrm";
+/// Library, which systemd loads on demand, with its Debian package.
+const LIBRARIES: [(&str, &str); 4] = [
+    ("libtss2-esys.so.0", "libtss2-esys-3.0.2-0"),
+    ("libtss2-mu.so.0", "libtss2-mu0"),
+    ("libtss2-rc.so.0", "libtss2-rc0"),
+    ("libtss2-tcti-device.so.0", "libtss2-tcti-device0"),
+];
+const PLUGIN: &str = "cryptsetup/libcryptsetup-token-systemd-tpm2.so";
+
+/// Returns what this host lacks to seal keys by a TPM2.
+pub(super) fn missing() -> Vec<String> {
+    let mut devices = std::fs::read_dir(DEVICES).into_iter().flatten().flatten();
+    let Some(device) = devices.next() else {
+        // Programs would not help.
+        return vec!["a TPM2".to_owned()];
+    };
+    let mut missing = Vec::new();
+    let device = Path::new("/dev").join(device.file_name());
+    if let Err(error) = File::options().read(true).write(true).open(&device) {
+        missing.push(format!("access to {} ({error})", device.display()));
+    }
+    if required_programs::find(ENROLL).is_none() {
+        missing.push(format!("the program {ENROLL} (Debian package systemd)"));
+    }
+    let folders = library_folders();
+    let has = |file: &str| folders.iter().any(|folder| folder.join(file).exists());
+    if !has(PLUGIN) {
+        missing.push(format!("{PLUGIN} (Debian package systemd)"));
+    }
+    let libraries = LIBRARIES.iter().filter(|(file, _)| !has(file));
+    missing.extend(libraries.map(|(file, package)| format!("{file} (Debian package {package})")));
+    missing
+}
+
+/// Returns the folders of shared libraries, with those of each architecture.
+fn library_folders() -> Vec<PathBuf> {
+    let roots = ["/usr/lib", "/usr/lib64", "/lib", "/usr/local/lib"].map(PathBuf::from);
+    let below = |root: &PathBuf| std::fs::read_dir(root).into_iter().flatten().flatten();
+    let architectures: Vec<PathBuf> = roots.iter().flat_map(below).map(|entry| entry.path()).collect();
+    roots.into_iter().chain(architectures).collect()
+}
+
+/// Returns the PCRs as systemd-cryptenroll reads them.
+fn pcr_list(pcrs: &[u32]) -> String {
+    pcrs.iter().map(u32::to_string).collect::<Vec<_>>().join("+")
+}
+
+pub(super) fn add(container: &Path, have: &Secret, pcrs: &[u32]) -> Result<(), VolumeError> {
+    // It does not distinguish a wrong passphrase from other errors; cryptsetup does.
+    let words = ["open", "--batch-mode", "--type", "luks2", "--tries", "1", "--test-passphrase"];
+    let check: Vec<&OsStr> = words.iter().map(OsStr::new).chain([container.as_os_str()]).collect();
+    run("cryptsetup", &check, &[have])?;
+    let pcrs = format!("--tpm2-pcrs={}", pcr_list(pcrs));
+    let words =
+        ["--tpm2-device=auto", "--wipe-slot=tpm2", "--unlock-key-file=/proc/self/fd/0", pcrs.as_str()];
+    let arguments: Vec<&OsStr> = words.iter().map(OsStr::new).chain([container.as_os_str()]).collect();
+    // The file is the key as it is, without an end of line.
+    let output = execute(ENROLL, &arguments, have.expose())?;
+    outcome(ENROLL, output)?;
+    let synced = File::open(container).and_then(|file| file.sync_all());
+    synced.map_err(VolumeError::at("write the header"))
+}
+
+pub(super) fn open(container: &Path, name: &str) -> Result<(), VolumeError> {
+    let words = ["open", "--batch-mode", "--type", "luks2", "--token-only", "--token-type", TOKEN];
+    let paths = [container.as_os_str(), OsStr::new(name)];
+    let arguments: Vec<&OsStr> = words.iter().map(OsStr::new).chain(paths).collect();
+    let output = execute("cryptsetup", &arguments, "")?;
+    if output.status.success() { Ok(()) } else { Err(VolumeError::Tpm2(message(&output))) }
+}
+
+/// Removes a token from the header. Its slots are removed beforehand.
+pub(super) fn remove_token(container: &Path, token: u32) -> Result<(), VolumeError> {
+    let number = token.to_string();
+    let words = ["token", "remove", "--batch-mode", "--token-id", number.as_str()];
+    let arguments: Vec<&OsStr> = words.iter().map(OsStr::new).chain([container.as_os_str()]).collect();
+    run("cryptsetup", &arguments, &[]).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pcrs_are_one_list() {
+        assert_eq!(pcr_list(&[7]), "7");
+        assert_eq!(pcr_list(&[0, 7, 23]), "0+7+23");
+    }
+}
