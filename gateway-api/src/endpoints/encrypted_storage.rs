@@ -219,6 +219,13 @@ fn refused(error: StorageError) -> ApiError {
             problems.add(code::RANGE, "size_mb", message);
             ApiError::validation(&problems)
         }
+        StorageError::Volume(VolumeError::Unmeasured) => {
+            let mut problems = Problems::new();
+            let message =
+                "The firmware of this machine has measured none of them: the key would open on each system.";
+            problems.add(code::CONFLICT, "pcrs", message);
+            ApiError::validation(&problems)
+        }
         StorageError::Volume(VolumeError::WrongKey) => {
             ApiError::new(Code::DecryptFailed, "No key slot opens by this passphrase.")
         }

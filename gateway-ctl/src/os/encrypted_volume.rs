@@ -31,6 +31,8 @@ pub enum VolumeError {
     WrongKey,
     #[error("files of the encrypted storage are in use")]
     Busy,
+    #[error("the firmware of this machine has measured none of these PCRs")]
+    Unmeasured,
     /// The reason, as cryptsetup prints it.
     #[error("the TPM does not open the storage: {0}")]
     Tpm2(String),

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::io::Write as _;
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use gateway_model::Secret;
 use zeroize::Zeroizing;
@@ -29,28 +29,33 @@ pub(super) fn run(
         text.push_str(line.expose());
         text.push('\n');
     }
-    outcome(program, execute(program, arguments, &text)?)
+    let stdin = if lines.is_empty() { Stdio::null() } else { Stdio::piped() };
+    let mut child = spawn(program, arguments, stdin)?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // A program that ends early has closed it, and its status says why.
+        let _ = stdin.write_all(text.as_bytes());
+    }
+    outcome(program, child.wait_with_output().map_err(VolumeError::at("wait for a program"))?)
 }
 
-/// Runs a program with this text at its standard input, to its end.
-///
-/// The kernel kills it with this process: a program that goes on after a crash would open what the next start removes.
+/// Runs a program with this standard input, to its end.
 pub(super) fn execute(
     program: &'static str,
     arguments: &[&OsStr],
-    input: &str,
+    stdin: Stdio,
 ) -> Result<Output, VolumeError> {
+    let child = spawn(program, arguments, stdin)?;
+    child.wait_with_output().map_err(VolumeError::at("wait for a program"))
+}
+
+/// Starts a program. The kernel kills it with this process: a program that goes on after a crash would open what the next
+/// start removes.
+fn spawn(program: &'static str, arguments: &[&OsStr], stdin: Stdio) -> Result<Child, VolumeError> {
     let path = found(program)?;
     let mut command = Command::new(found("setpriv")?);
     command.args(["--pdeathsig", "KILL"]).arg(path).args(arguments).env("LC_ALL", "C");
-    let stdin = if input.is_empty() { Stdio::null() } else { Stdio::piped() };
     command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(VolumeError::at("start a program"))?;
-    if let Some(mut stdin) = child.stdin.take() {
-        // A program that ends early has closed it, and its status says why.
-        let _ = stdin.write_all(input.as_bytes());
-    }
-    child.wait_with_output().map_err(VolumeError::at("wait for a program"))
+    command.spawn().map_err(VolumeError::at("start a program"))
 }
 
 fn found(program: &'static str) -> Result<PathBuf, VolumeError> {
