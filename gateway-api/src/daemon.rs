@@ -238,8 +238,8 @@ async fn open_over(
     programs: LoadingPrograms,
 ) -> Result<(Gateway, Arc<Bootstrap>), Error> {
     tls.adopt(&store);
-    let settings = &store.current().settings;
-    let configuration = Configuration::new(file, settings.clone());
+    let state = store.current();
+    let configuration = Configuration::new(file, state.settings.clone());
     let active_alerts = ActiveAlerts::new(store.clock().clone());
     // Before any service reports: the conditions of the last run are restored.
     let alerts = Alerts::open(store.clone(), active_alerts.clone()).map_err(Error::Store)?;
@@ -248,7 +248,7 @@ async fn open_over(
     let checked = store.clone();
     tokio::task::spawn_blocking(move || checked.check_secrets());
     let enforcement = Arc::new(enforcement);
-    let config = configuration.with(settings).config;
+    let config = configuration.with(&state).config;
     let enforced = EnforcedStore {
         worlds: enforcement.worlds().clone(),
         enforcement: enforcement.clone(),

@@ -3,6 +3,7 @@
 
 use crate::table::Table;
 
+mod access_point;
 mod ai;
 mod alerts;
 mod anomalies;
@@ -52,6 +53,7 @@ pub fn table() -> Table {
     table.area("wan", wan::rows);
     table.area("dhcp", dhcp::rows);
     table.area("dhcp", interfaces::rows);
+    table.area("dhcp", access_point::rows);
     table.area("devices", devices::rows);
     table.area("devices", hosts::rows);
     table.area("tunnels", tunnels::rows);

@@ -66,7 +66,7 @@ pub async fn sessions_from_outside(config: &Bootstrap) -> Vec<Session> {
         Ok(observer) => observer.facts(|_| false).await.unwrap_or_default(),
         Err(_) => Facts::default(),
     };
-    let of_lan = |name: &str| config.lans().iter().any(|lan| lan.as_str() == name);
+    let of_lan = |name: &str| config.all_lans().iter().any(|lan| lan.as_str() == name);
     let networks = facts.addresses.iter().chain(&facts.prefixes).filter(|(name, _)| of_lan(name));
     let lan: Vec<_> = networks.flat_map(|(_, networks)| networks.iter().copied()).collect();
     let own = facts.addresses.values().flatten().map(|net| net.addr()).collect();

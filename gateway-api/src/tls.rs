@@ -114,7 +114,8 @@ pub fn names(config: &Bootstrap, facts: &Facts) -> CertificateNames {
     let listen_addrs: Vec<IpAddr> = listen_addrs.map(SocketAddr::ip).collect();
     let listens =
         |address: &IpAddr| listen_addrs.iter().any(|place| place.is_unspecified() || place == address);
-    let lan = config.lans().iter().filter_map(|name| facts.addresses.get(name.as_str())).flatten();
+    let lans = config.all_lans();
+    let lan = lans.iter().filter_map(|name| facts.addresses.get(name.as_str())).flatten();
     let reached = lan.map(|network| network.addr()).filter(listens);
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let names = CertificateNames::new(&host, reached.chain(listen_addrs.iter().copied()));

@@ -14,7 +14,7 @@ const fn same(actual: usize, expected: usize) {
 const _: () = {
     same(size_of::<PlanValue>(), 28);
     same(size_of::<InterfaceKey>(), 12);
-    same(size_of::<InterfaceValue>(), 8);
+    same(size_of::<InterfaceValue>(), 12);
     same(size_of::<VlanKey>(), 8);
     same(size_of::<MacKey>(), 8);
     same(size_of::<AddressKey>(), 20);

@@ -109,7 +109,7 @@ pub fn evaluate<E: PolicyMaps>(
     if is_over(device.until, environment) {
         v.until = 0;
         device.rank = device.rank_after;
-        device.flags &= (1 << LIST_SHIFT) - 1;
+        device.flags &= !(LISTS << LIST_SHIFT);
     }
     if device.number == 0 {
         let unknown = device_flags::NO_INTERNET | device_flags::NO_LAN;
@@ -119,6 +119,10 @@ pub fn evaluate<E: PolicyMaps>(
         v.set(Action::Mark, Reason::UnknownInterface, Mark::BLOCK.0);
         return 0;
     };
+    device.flags |= interface.flags as u32;
+    if device.flags & device_flags::OWN_CLASS == 0 {
+        device.flags |= interface.default_flags as u32;
+    }
     let local = local(packet, slot, environment);
     if is_spoofed(packet, slot_of_scope(slot, interface.scope), local.as_ref(), environment) {
         v.set(Action::Drop, Reason::Spoofed, 0);
@@ -465,11 +469,8 @@ const SSH_PORT: u16 = 22;
 /// Reports whether the packet is to a port for the administration of the gateway, and its host may not administer it.
 #[inline(always)]
 fn is_denied_admin(packet: &IpPacket, plan: &PlanValue, device: &DeviceValue) -> bool {
-    let denied = if device.number == 0 {
-        plan.flags & plan_flags::NO_ADMIN != 0
-    } else {
-        device.flags & device_flags::NO_ADMIN != 0
-    };
+    let denied = device.flags & device_flags::NO_ADMIN != 0
+        || device.number == 0 && plan.flags & plan_flags::NO_ADMIN != 0;
     let port = packet.destination_port;
     denied
         && packet.protocol == TCP
@@ -534,7 +535,7 @@ fn best_rank<E: PolicyMaps>(
         rank = least(rank, fqdn.filter(holds).map(|value| value.rank));
     }
     rank = by_destination(packet, slot, rank, environment);
-    let list = device.flags >> LIST_SHIFT;
+    let list = device.flags >> LIST_SHIFT & LISTS;
     if list == 0 { rank } else { by_destination(packet, slot_of_list(slot, list), rank, environment) }
 }
 

@@ -4,6 +4,8 @@
 //! It is decoded from the tree of the file with the stored values inserted, so no value has a second validation. A
 //! stored value that no longer fits is ignored and logged: an edited file cannot stop a start.
 
+mod lan;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -24,9 +26,11 @@ use gateway_model::settings::groups::{
 use gateway_model::settings::uplink::Wan;
 use gateway_model::settings::{Bootstrap, Settings};
 use gateway_model::validated::Cidr;
-use gateway_model::{Revision, decode};
+use gateway_model::{Revision, State, decode};
 use ipnet::IpNet;
 use parking_lot::Mutex;
+
+use lan::{access_point, access_point_addresses, add_segments};
 
 /// Sampling rate: the BPF programs report one of this many new flows.
 const SAMPLE_EVERY: u32 = 16;
@@ -55,7 +59,7 @@ struct Inner {
 #[derive(Debug, Default)]
 struct LastConfiguration {
     uplinks: UplinkNumbers,
-    made: Option<(Revision, EffectiveConfiguration)>,
+    made: Option<((Revision, Revision), EffectiveConfiguration)>,
 }
 
 impl Configuration {
@@ -70,12 +74,13 @@ impl Configuration {
         &self.0.file
     }
 
-    /// Returns the configuration in force with these stored settings. It is built once for each revision of them.
-    pub fn with(&self, settings: &Settings) -> EffectiveConfiguration {
+    /// Returns the configuration in force with the settings and segments of a state. It is built once for each revision
+    /// of them.
+    pub fn with(&self, state: &State) -> EffectiveConfiguration {
         let mut last = self.0.last.lock();
         match &last.made {
-            Some((revision, made)) if *revision == settings.revision() => made.clone(),
-            _ => self.make(&mut last, settings),
+            Some((revisions, made)) if *revisions == revisions_of(state) => made.clone(),
+            _ => self.make(&mut last, state),
         }
     }
 
@@ -88,7 +93,8 @@ impl Configuration {
         }
     }
 
-    fn make(&self, last: &mut LastConfiguration, settings: &Settings) -> EffectiveConfiguration {
+    fn make(&self, last: &mut LastConfiguration, state: &State) -> EffectiveConfiguration {
+        let settings = &state.settings;
         let (mut config, left_out) = self.0.file.in_force(settings, &self.0.at_start);
         for (key, why) in left_out {
             tracing::warn!(key, why, "ignored a stored setting that conflicts with the configuration file");
@@ -96,9 +102,10 @@ impl Configuration {
         config.network.bluetooth = phone(&config, settings);
         let mut network = network(&config, &mut last.uplinks);
         network.interfaces = self.interfaces(&config, settings);
+        add_segments(&mut network, state, &config);
         let network = Arc::new(network);
         let made = EffectiveConfiguration { config: Arc::new(config), network };
-        last.made = Some((settings.revision(), made.clone()));
+        last.made = Some((revisions_of(state), made.clone()));
         made
     }
 
@@ -111,11 +118,12 @@ impl Configuration {
         let found = names.into_iter().filter_map(|name| Some((name, in_force(name)?)));
         let mut found: BTreeMap<String, InterfaceSettings> =
             found.map(|(name, config)| (name.to_string(), interface_settings(config))).collect();
-        if let Some(ap) = &config.network.ap {
-            let settings = found.entry(ap.interface.to_string()).or_default();
+        for (name, address, is_guest) in access_point_addresses(config) {
+            let settings = found.entry(name).or_default();
             settings.method = InterfaceMethod::Static;
-            settings.address = Some(ap.address());
+            settings.address = Some(address);
             settings.gateway = None;
+            settings.on_demand = is_guest;
         }
         if let Some(phone) = &config.network.bluetooth {
             let settings = InterfaceSettings {
@@ -164,10 +172,11 @@ pub fn network(config: &Bootstrap, numbers: &mut UplinkNumbers) -> Network {
         })
     };
     Network {
-        lan: config.lans().iter().map(ToString::to_string).collect(),
+        lan: config.all_lans().iter().map(ToString::to_string).collect(),
         uplinks: enabled.iter().filter_map(uplink).collect(),
         disabled_uplinks: disabled.iter().map(|wan| wan.interface.to_string()).collect(),
         virtual_links: virtual_links(config),
+        segment_links: BTreeMap::new(),
         interfaces: BTreeMap::new(),
         balances: config.network.wan_balance,
         sticky: config.network.wan_sticky,
@@ -183,7 +192,13 @@ pub fn network(config: &Bootstrap, numbers: &mut UplinkNumbers) -> Network {
         resolvers: config.dns.upstream_servers.clone(),
         ipv6: lan_ipv6(config),
         unknown_hosts: config.network.unknown_hosts,
+        access_point: access_point(config),
     }
+}
+
+/// Returns the revisions of what the configuration in force is made of.
+fn revisions_of(state: &State) -> (Revision, Revision) {
+    (state.settings.revision(), state.segments.revision())
 }
 
 fn xdp_modes(dataplane: &Dataplane) -> XdpModes {
@@ -258,7 +273,14 @@ fn interface_settings(config: &InterfaceConfig) -> InterfaceSettings {
     let address = config.network();
     let gateway =
         gateway.filter(|gateway| address.is_some_and(|net| net.addr().is_ipv4() == gateway.is_ipv4()));
-    InterfaceSettings { method: *method, address, gateway, dns: dns.clone(), mtu: *mtu, on_demand: false }
+    InterfaceSettings {
+        method: *method,
+        address,
+        gateway,
+        dns: dns.clone(),
+        mtu: *mtu,
+        ..InterfaceSettings::default()
+    }
 }
 
 /// Returns the uplink of `/bluetooth/failover`, with the probes of the first other one. `None`: it is off, or the interface is
@@ -289,7 +311,6 @@ pub fn reconcile_interval(config: &Bootstrap) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
-    use gateway_model::State;
     use gateway_model::settings::bootstrap::parse;
     use serde_json::{Value, json};
 
@@ -309,12 +330,12 @@ mod tests {
     #[test]
     fn uplinks_and_lans_follow_the_stored_settings() {
         let (configuration, state) = configuration("network: { wan_iface: wan0, lan_iface: lan0 }");
-        let before = configuration.with(&state.settings);
+        let before = configuration.with(&state);
         assert_eq!((before.network.lan.len(), before.network.uplinks.len()), (1, 1));
         let wans = json!([{"interface": "wan1", "gateway": "192.0.2.1"}, {"interface": "wan0"}]);
         let state = set(&state, "network.wans", wans);
         let state = set(&state, "network.lan_iface", json!(["lan0", "lan1"]));
-        let after = configuration.with(&state.settings);
+        let after = configuration.with(&state);
         assert_eq!(after.network.lan, ["lan0", "lan1"]);
         let uplinks: Vec<(u8, &str)> = after
             .network
@@ -331,26 +352,26 @@ mod tests {
         let (configuration, state) = configuration("");
         let state = set(&state, "listen.api_addr", json!("127.0.0.1:9090"));
         let state = set(&state, "reconcile.interval_sec", json!(7));
-        let config = configuration.with(&state.settings).config;
+        let config = configuration.with(&state).config;
         assert_eq!(config.listen.api_addr.port(), 8080);
         assert_eq!(reconcile_interval(&config), Some(Duration::from_secs(7)));
         let restarted = Configuration::new(Bootstrap::default(), state.settings.clone());
-        assert_eq!(restarted.with(&state.settings).config.listen.api_addr.port(), 9090);
+        assert_eq!(restarted.with(&state).config.listen.api_addr.port(), 9090);
     }
 
     #[test]
     fn the_coordinator_of_the_mesh_opens_its_ports_by_the_setting() {
         let (configuration, state) =
             configuration("mesh: { coordinator: { host: gw.example.net, wan_access: true } }");
-        assert_eq!(configuration.with(&state.settings).network.mesh_ports, None, "it is off");
+        assert_eq!(configuration.with(&state).network.mesh_ports, None, "it is off");
         let state = set(&state, "mesh.coordinator.enabled", json!(true));
-        let found = configuration.with(&state.settings).network.mesh_ports;
+        let found = configuration.with(&state).network.mesh_ports;
         assert_eq!(found, Some(MeshPorts { tcp: 8443, udp: Some(3478) }));
         let relayless = set(&state, "mesh.coordinator.relay.enabled", json!(false));
-        let found = configuration.with(&relayless.settings).network.mesh_ports;
+        let found = configuration.with(&relayless).network.mesh_ports;
         assert_eq!(found, Some(MeshPorts { tcp: 8443, udp: None }));
         let state = set(&relayless, "mesh.coordinator.wan_access", json!(false));
-        assert_eq!(configuration.with(&state.settings).network.mesh_ports, None, "for the LAN alone");
+        assert_eq!(configuration.with(&state).network.mesh_ports, None, "for the LAN alone");
     }
 
     #[test]
@@ -360,10 +381,10 @@ mod tests {
             "listen: { api_addr: 0.0.0.0:8443 }\nauth: { enabled: true }\ntls: { enabled: true }\n\
              network: { wan_iface: wan0, lan_iface: lan0 }",
         );
-        assert_eq!(configuration.with(&state.settings).network.wan_access, None);
+        assert_eq!(configuration.with(&state).network.wan_access, None);
         let state = set(&state, "listen.wan_access.enabled", access.clone());
         let state = set(&state, "listen.wan_access.cidrs", json!(["203.0.113.7/24"]));
-        let found = configuration.with(&state.settings).network.wan_access.clone().expect("access");
+        let found = configuration.with(&state).network.wan_access.clone().expect("access");
         assert_eq!((found.port, found.interfaces.as_slice()), (8443, ["wan0".to_owned()].as_slice()));
         assert_eq!(found.clients, ["203.0.113.0/24".parse::<IpNet>().expect("a network")]);
         // Sign-in that waits for a restart does not protect yet.
@@ -371,7 +392,7 @@ mod tests {
         let state = set(&state, "auth.enabled", json!(true));
         let state = set(&state, "tls.enabled", json!(true));
         let state = set(&state, "listen.wan_access.enabled", access);
-        assert_eq!(unsafe_now.with(&state.settings).network.wan_access, None);
+        assert_eq!(unsafe_now.with(&state).network.wan_access, None);
     }
 
     #[test]
@@ -382,7 +403,7 @@ mod tests {
         let ap = json!({"interface": "lan0", "subnet": "10.9.0.0/24", "ip": "10.9.0.1"});
         let state = set(&state, "network.ap", ap);
         let address = |configuration: &Configuration| {
-            let settings = configuration.with(&state.settings).network.interfaces["lan0"].clone();
+            let settings = configuration.with(&state).network.interfaces["lan0"].clone();
             (settings.method, settings.address.map(|net| net.to_string()), settings.mtu)
         };
         let of = |address: &str| (InterfaceMethod::Static, Some(address.to_owned()), Some(1400));
@@ -394,10 +415,10 @@ mod tests {
     #[test]
     fn a_configuration_is_made_once_for_a_revision_of_the_settings() {
         let (configuration, state) = configuration("");
-        let one = configuration.with(&state.settings);
-        assert!(Arc::ptr_eq(&one.config, &configuration.with(&state.settings).config));
+        let one = configuration.with(&state);
+        assert!(Arc::ptr_eq(&one.config, &configuration.with(&state).config));
         let state = set(&state, "log.level", json!("warn"));
-        assert!(!Arc::ptr_eq(&one.config, &configuration.with(&state.settings).config));
+        assert!(!Arc::ptr_eq(&one.config, &configuration.with(&state).config));
     }
 
     #[test]
@@ -406,7 +427,7 @@ mod tests {
         let failover =
             |enabled: bool| json!({"enabled": enabled, "device_mac": "00:16:3e:00:00:01", "priority": 300});
         let state = set(&state, "bluetooth_failover", failover(true));
-        let in_force = configuration.with(&state.settings);
+        let in_force = configuration.with(&state);
         let phone = in_force.config.network.bluetooth.clone().expect("an uplink");
         assert_eq!((phone.priority, phone.metered, phone.balance), (300, true, false));
         assert_eq!(in_force.config.listed_uplinks().len(), 1);
@@ -416,7 +437,7 @@ mod tests {
         assert!(in_force.network.interfaces["bnep-wan"].on_demand);
         assert_eq!(in_force.network.uplinks.len(), 2);
         let state = set(&state, "bluetooth_failover", failover(false));
-        let in_force = configuration.with(&state.settings);
+        let in_force = configuration.with(&state);
         assert_eq!((in_force.network.uplinks.len(), in_force.network.interfaces.len()), (1, 0));
         assert!(in_force.config.selected_uplinks().is_empty(), "a single uplink needs no probes");
     }
@@ -428,7 +449,7 @@ mod tests {
         let other =
             json!({"method": "static", "address": "198.51.100.7", "prefix": 24, "gateway": "fd00::1"});
         let state = set(&state, "interfaces", json!({"wan0": uplink, "eth9": other}));
-        let in_force = configuration.with(&state.settings);
+        let in_force = configuration.with(&state);
         let names: Vec<&String> = in_force.network.interfaces.keys().collect();
         assert_eq!(names, ["eth9"]);
         assert_eq!(in_force.network.interfaces["eth9"].gateway, None, "it is of another family");
@@ -436,7 +457,7 @@ mod tests {
         assert!(!configuration.is_interface_pending(&in_force.config, &state.settings, "eth9"));
         assert!(endpoint_name_servers(&in_force).is_empty());
         let restarted = Configuration::new(configuration.file().clone(), state.settings.clone());
-        let in_force = restarted.with(&state.settings);
+        let in_force = restarted.with(&state);
         assert_eq!(in_force.network.interfaces.len(), 2);
         assert_eq!(endpoint_name_servers(&in_force), ["192.0.2.53".parse::<IpAddr>().expect("an address")]);
         assert!(!restarted.is_interface_pending(&in_force.config, &state.settings, "wan0"));
@@ -445,12 +466,12 @@ mod tests {
     #[test]
     fn numbers_of_uplinks_in_the_kernel_are_kept_at_start() {
         let (configuration, state) = configuration("network: { wan_iface: wan1 }");
-        assert_eq!(configuration.with(&state.settings).network.uplinks[0].number.get(), 1);
+        assert_eq!(configuration.with(&state).network.uplinks[0].number.get(), 1);
         configuration.recall_uplinks(
             &[("wan0", 1), ("wan1", 2)]
                 .map(|(name, number)| (name.to_owned(), LegId::new(number).expect("a leg")))
                 .into(),
         );
-        assert_eq!(configuration.with(&state.settings).network.uplinks[0].number.get(), 2);
+        assert_eq!(configuration.with(&state).network.uplinks[0].number.get(), 2);
     }
 }

@@ -88,7 +88,7 @@ impl Engine {
         active_alerts: ActiveAlerts,
         programs: LoadingPrograms,
     ) -> Result<Engine, Error> {
-        let in_force = configuration.with(&store.current().settings);
+        let in_force = configuration.with(&store.current());
         let config = in_force.config.clone();
         let blocked = install_default_deny(&lans(&config), Existing::Keep).await;
         if !blocked.is_ok() {
@@ -229,5 +229,5 @@ async fn install_guard(
 }
 
 fn lans(config: &Bootstrap) -> Vec<String> {
-    config.lans().iter().map(ToString::to_string).collect()
+    config.all_lans().iter().map(ToString::to_string).collect()
 }

@@ -23,6 +23,7 @@ pub mod encrypted_volume;
 #[cfg(test)]
 pub(crate) mod fake_backend;
 pub(crate) mod host_name;
+pub mod hostapd;
 pub(crate) mod interface_name;
 pub(crate) mod json_file;
 pub(crate) mod length_limits;
@@ -38,6 +39,7 @@ pub mod nft;
 pub(crate) mod ntp_socket;
 pub mod observe;
 pub mod openvpn;
+pub(crate) mod orphans;
 pub(crate) mod path_changes;
 pub mod port_use;
 pub mod proxy;

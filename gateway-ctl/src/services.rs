@@ -1,5 +1,6 @@
 //! Services that run beside the reconcile loop and watch or serve something.
 
+pub mod access_point;
 pub mod active_alerts;
 pub mod alerts;
 pub mod anomalies;

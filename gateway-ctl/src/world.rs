@@ -147,7 +147,7 @@ impl fmt::Debug for Worlds {
 impl Worlds {
     pub fn new(store: Arc<Store>, configuration: Configuration, attached: Option<AttachMode>) -> Worlds {
         let state = store.current();
-        let in_force = configuration.with(&state.settings);
+        let in_force = configuration.with(&state);
         let world = World::first(state, in_force, attached, store.clock().now());
         let published = watch::channel(Arc::new(world)).0;
         let (ahead, domains, reported) = Default::default();
@@ -161,7 +161,7 @@ impl Worlds {
 
     /// Returns the configuration that is in force with the newest state.
     pub fn in_force(&self) -> EffectiveConfiguration {
-        self.configuration.with(&self.store.current().settings)
+        self.configuration.with(&self.store.current())
     }
 
     /// Returns the world of the newest state. If the last run used an older state, the function compiles the plan
@@ -174,7 +174,7 @@ impl Worlds {
         let mut ahead = self.ahead.lock();
         let made = ahead.take().filter(|made| made.is_of(&state, &published.facts) && made.holds_at(now));
         let compiled = made.map(|made| made.compiled).unwrap_or_default();
-        let EffectiveConfiguration { config, network } = self.configuration.with(&state.settings);
+        let EffectiveConfiguration { config, network } = self.configuration.with(&state);
         let world = World { state, config, network, now, compiled, ..World::clone(&published) };
         *ahead = Some(world.clone());
         world
@@ -230,7 +230,7 @@ impl Compile for Worlds {
     /// instant on.
     fn compile(&self, facts: &Facts, now: Timestamp) -> reconcile::Compiled {
         let state = self.store.current();
-        let EffectiveConfiguration { config, network } = self.configuration.with(&state.settings);
+        let EffectiveConfiguration { config, network } = self.configuration.with(&state);
         let compiled = Arc::new(compile(&Input { state: &state, network: &network, facts, now }));
         let (revision, plan) = (state.revision.0, compiled.plan.clone());
         self.publish(|world| {

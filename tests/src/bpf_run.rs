@@ -92,7 +92,7 @@ fn context(arrival: Arrival) -> [u8; LENGTH] {
 /// Makes an interface a LAN of the plan that accepts any source.
 pub fn admit_all(plan: &mut Dataplane, index: u32) {
     let key = InterfaceKey { slot: 0, index, vlan: 0, _pad: 0 };
-    plan.interfaces.insert(key, InterfaceValue { rank: RANK_NONE, vlan: 0, scope: 0 });
+    plan.interfaces.insert(key, InterfaceValue { rank: RANK_NONE, ..InterfaceValue::default() });
     for net in [IpNet::V4(Ipv4Net::default()), IpNet::V6(Ipv6Net::default())] {
         plan.lan_sources.insert((0, net), SourceKind::Lan as u32);
     }

@@ -14,6 +14,7 @@ mod dhcp_report;
 mod dns;
 mod federation;
 mod flow_record;
+mod hostapd_reply;
 mod inputs;
 mod json;
 mod mesh;
@@ -49,6 +50,7 @@ pub use dhcp6::dhcp6;
 pub use dns::dns;
 pub use federation::federation;
 pub use flow_record::flow_record;
+pub use hostapd_reply::hostapd_reply;
 pub use json::json;
 pub use mesh::mesh;
 pub use names::{lists, zone};
@@ -67,7 +69,7 @@ pub struct Target {
     pub words: &'static [&'static [u8]],
 }
 
-pub const TARGETS: [Target; 24] = [
+pub const TARGETS: [Target; 25] = [
     Target { name: "packet", run: packet, words: mutation::PACKET },
     Target { name: "captured_packet", run: captured_packet, words: mutation::CAPTURED_PACKET },
     Target { name: "client_hello", run: client_hello, words: mutation::CLIENT_HELLO },
@@ -78,6 +80,7 @@ pub const TARGETS: [Target; 24] = [
     Target { name: "mesh", run: mesh, words: mutation::MESH },
     Target { name: "dhcp4", run: dhcp4, words: mutation::DHCP4 },
     Target { name: "dhcp_report", run: dhcp_report, words: mutation::DHCP_REPORT },
+    Target { name: "hostapd_reply", run: hostapd_reply, words: mutation::HOSTAPD_REPLY },
     Target { name: "captive_answer", run: captive_answer, words: mutation::CAPTIVE_ANSWER },
     Target { name: "pseudonyms", run: pseudonyms, words: mutation::PSEUDONYMS },
     Target { name: "plan", run: plan, words: mutation::PLAN },

@@ -126,6 +126,11 @@ fn no_report_makes_an_impossible_lease() {
 }
 
 #[test]
+fn no_reply_of_hostapd_makes_an_impossible_state() {
+    replay("hostapd_reply", 30_000);
+}
+
+#[test]
 fn no_portal_passes_for_the_internet() {
     replay("captive_answer", 30_000);
 }

@@ -5,6 +5,7 @@ use gateway_core::network_tests;
 use gateway_core::render;
 use gateway_ctl::os::required_programs::{self, Unit};
 use gateway_ctl::reconcile::Status;
+use gateway_ctl::services::access_point::AccessPointHandle;
 use gateway_ctl::services::flow_check::{FlowCheck, FlowCheckReport};
 use gateway_ctl::world::World;
 use gateway_model::kinds::tunnel::TunnelType;
@@ -42,7 +43,9 @@ pub(super) struct Service {
 
 async fn services(cx: Cx, _: Req<()>) -> Result<WithHeaders<Vec<Service>>, ApiError> {
     let open = cx.open()?;
-    let World { attached, state, reports, .. } = open.world();
+    let World { attached, state, reports, config, .. } = open.world();
+    let has_access_point = config.network.ap.as_ref().is_some_and(|ap| ap.enabled);
+    let access_point = open.handles.get::<AccessPointHandle>().status();
     let wireguard = state.tunnels.iter().filter(|tunnel| tunnel.r#type == TunnelType::Wireguard);
     let tunnels: Vec<String> = wireguard.map(|tunnel| format!("tunnel {}", tunnel.name)).collect();
     let of_openvpn = || state.tunnels.iter().filter(|tunnel| tunnel.r#type == TunnelType::Openvpn);
@@ -57,6 +60,10 @@ async fn services(cx: Cx, _: Req<()>) -> Result<WithHeaders<Vec<Service>>, ApiEr
             program("nft", "--version", attached.map(|_| "second net, NAT")),
             kernel_wireguard(tunnels),
             openvpn(over_openvpn, running),
+            Service {
+                running: Some(access_point.running),
+                ..program("hostapd", "-v", has_access_point.then_some("access point"))
+            },
         ]
     })
     .await?;

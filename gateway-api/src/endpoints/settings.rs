@@ -1,12 +1,14 @@
 //! Settings at run time: configuration keys, groups, and internal values of the daemon.
 
+use std::sync::Arc;
+
 use gateway_ctl::configuration::Configuration;
 use gateway_ctl::world::World;
 use gateway_dns::upstream::without_certificate_name;
 use gateway_model::problem::code;
 use gateway_model::settings::bootstrap::Bootstrap;
 use gateway_model::settings::group::{GROUPS, GroupKind};
-use gateway_model::settings::keys::{self, Apply, INTERNAL, Shown, Source};
+use gateway_model::settings::keys::{self, ACCESS_POINT, Apply, INTERNAL, Shown, Source};
 use gateway_model::{Deleted, EditError, Problems, State, Warning};
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -23,7 +25,6 @@ use crate::request::Req;
 use crate::table::{Audit, Effect, Method, Table, expect};
 
 const NOUN: &str = "setting";
-const ACCESS_POINT: &str = "network.ap";
 const SET: Audit = Audit { action: "replace_setting", resource_type: NOUN };
 const SET_ALL: Audit = Audit { action: "replace_settings", resource_type: "settings" };
 const UNSET: Audit = Audit { action: "delete_setting", resource_type: NOUN };
@@ -95,22 +96,30 @@ pub(super) struct SettingsUpdate {
 struct SettingsContext<'a> {
     state: &'a State,
     file: &'a Bootstrap,
-    in_force: Value,
-    wanted: Value,
+    in_force: Arc<Bootstrap>,
+    wanted: Bootstrap,
+    /// Both as they are shown.
+    shown_in_force: Value,
+    shown: Value,
 }
 
 impl<'a> SettingsContext<'a> {
     fn new(configuration: &'a Configuration, state: &'a State) -> Self {
         let file = configuration.file();
-        let in_force = keys::shown(&configuration.with(&state.settings).config);
+        let in_force = configuration.with(state).config;
         let (wanted, _) = file.overlaid_or_less(&state.settings);
-        Self { state, file, in_force, wanted: keys::shown(&wanted) }
+        let shown_in_force = keys::shown(&in_force);
+        let shown = keys::shown(&wanted);
+        Self { state, file, in_force, wanted, shown_in_force, shown }
     }
 
     fn show(&self, key: &str) -> Option<Shown> {
         if let Some(apply) = keys::apply_of(key) {
-            let value = keys::at(&self.wanted, key).cloned().unwrap_or(Value::Null);
-            let pending_restart = keys::at(&self.in_force, key) != Some(&value);
+            let value = keys::at(&self.shown, key).cloned().unwrap_or(Value::Null);
+            // A secret is not shown, so another one is no other value.
+            let has_other_secret =
+                !keys::secrets_of(key).is_empty() && self.in_force.differs_in(&self.wanted, key);
+            let pending_restart = has_other_secret || keys::at(&self.shown_in_force, key) != Some(&value);
             let source = self.file.source(&self.state.settings, key);
             return Some(Shown { key: key.to_owned(), value, source, apply, pending_restart });
         }
@@ -243,7 +252,7 @@ fn set(
     if let Some(group) = GroupKind::find(key) {
         return group.put(draft, value).map_err(|error| below(key, error));
     }
-    draft.set(key, value);
+    draft.set_key(key, value);
     let config = file.overlaid(&draft.settings).map_err(EditError::Invalid)?;
     if key == ACCESS_POINT {
         check_access_point(&config, world).map_err(EditError::Invalid)?;
@@ -310,7 +319,7 @@ async fn unset(cx: Cx, request: Req<()>) -> Result<Deleted, ApiError> {
         let file = cx.open()?.worlds.configuration().file();
         cx.commit_blocking(|draft| {
             expect(NOUN, draft.settings.revision(), if_match.as_deref())?;
-            let mut was_set = draft.unset(&key);
+            let mut was_set = draft.unset_key(&key);
             for secret in GroupKind::find(&key).map(|group| group.secrets).unwrap_or_default() {
                 was_set |= draft.unset(&format!("{key}.{secret}"));
             }
@@ -362,7 +371,7 @@ fn set_all(
     let keys: Vec<String> = wishes.iter().map(|(key, _)| key.clone()).collect();
     for (key, value) in wishes {
         match GroupKind::find(&key) {
-            None => draft.set(&key, value),
+            None => draft.set_key(&key, value),
             Some(group) => match group.put(draft, value).map_err(|error| below(&key, error)) {
                 Ok(more) => warnings.extend(more),
                 Err(EditError::Invalid(found)) => problems.extend(found),

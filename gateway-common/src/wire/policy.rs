@@ -78,6 +78,10 @@ pub struct InterfaceValue {
     /// Index of the interface's set of source prefixes: see [`SourceKind`]. [`OWN_INTERFACE`] for a VLAN whose packets
     /// the programs of its parent leave alone.
     pub scope: u16,
+    /// Bits of [`device_flags`] for all hosts of the interface, whatever their trust class.
+    pub flags: u16,
+    /// Bits of [`device_flags`] for its hosts that have no trust class of their own.
+    pub default_flags: u16,
 }
 
 /// Scope of a tag of a parent, for which a VLAN has an interface with programs of its own. Those of the parent leave its
@@ -204,6 +208,9 @@ pub mod device_flags {
     /// fail-closed.
     pub const FLOOR_SHIFT: u32 = 14;
     pub const FLOOR: u32 = 3 << FLOOR_SHIFT;
+    /// The device has a trust class of its own or by a group, so that of its segment is not for it. Above the number of the
+    /// list.
+    pub const OWN_CLASS: u32 = 1 << 30;
 }
 
 /// Blocks of privacy classes: bits of [`DeviceValue::flags`], and for all hosts of [`PlanValue::flags`].

@@ -35,11 +35,13 @@ mod proxies;
 mod public_services;
 mod routes;
 mod rules;
+mod segment_classes;
 mod segments;
 mod sysctls;
 mod trial;
 mod tunnel_addresses;
 mod underlays;
+mod virtual_links;
 mod well_known;
 mod wireguard;
 
@@ -63,6 +65,7 @@ pub use input::Input;
 pub use lan_sources::prefixes as lan_prefixes;
 pub use leg::{DefaultUplink, Leg, LegKind, Legs, Underlay, leg_number, named_leg, tunnel_interface};
 pub use proxies::{by_leg, proxy_address, proxy_login};
+pub use segment_classes::segment_on;
 pub use trial::{TriedPolicies, TriedPolicy};
 
 /// Compiles.
@@ -105,7 +108,9 @@ fn lower_paths(input: &Input<'_>, compiled: &mut Compiled) {
     plan.xdp = input.network.xdp.clone();
     plan.attach = attachments(input.network, input.facts, &interfaces);
     plan.virtual_links = input.network.virtual_links.clone();
+    virtual_links::add_segments(input, plan, &mut compiled.findings);
     interfaces::lower(input, plan, &mut compiled.findings);
+    virtual_links::set_up(input, plan);
     mesh_link::lower(input, plan);
     lan_ipv6::lower(input, &compiled.legs, plan);
     compiled.findings.extend(lan_ipv6::refused_delegations(input));

@@ -5,6 +5,7 @@
 mod captured_packet;
 mod evaluation;
 mod explanation;
+mod interface_limits;
 pub mod live_flow;
 pub mod matching;
 mod outcome;

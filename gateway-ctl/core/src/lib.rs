@@ -4,6 +4,7 @@
 //! returned as findings.
 #![forbid(unsafe_code)]
 
+pub mod access_point;
 pub mod alerts;
 pub mod announcements;
 pub mod anomalies;
@@ -56,6 +57,7 @@ pub mod pseudonyms;
 pub mod quic_initial;
 pub mod render;
 pub mod router_advertisement;
+pub mod segment_links;
 pub mod shared;
 pub mod state_machines;
 pub mod stun;

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::indexes::LegId;
 use crate::plan::VirtualLink;
+use crate::segment_links::SegmentLink;
 use crate::wan_access::WanAccess;
 use crate::xdp::XdpModes;
 
@@ -33,6 +34,9 @@ pub struct Network {
     pub disabled_uplinks: Vec<String>,
     /// Bridges and VLAN interfaces that the gateway makes, by name.
     pub virtual_links: BTreeMap<String, VirtualLink>,
+    /// VLAN interfaces of segments, by name.
+    #[serde(default)]
+    pub segment_links: BTreeMap<String, SegmentLink>,
     /// Interfaces with a configuration of their addresses.
     pub interfaces: BTreeMap<String, InterfaceSettings>,
     /// New flows are balanced over uplinks.
@@ -64,6 +68,22 @@ pub struct Network {
     pub ipv6: Option<LanIpv6Settings>,
     /// Treatment of hosts that are no device.
     pub unknown_hosts: UnknownHosts,
+    /// Networks of the access point of this gateway.
+    #[serde(default)]
+    pub access_point: Vec<ApNetwork>,
+}
+
+/// Network of the access point.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApNetwork {
+    /// LAN interface, which may be a bridge.
+    pub interface: String,
+    /// Address of the gateway with the length of the network.
+    pub address: IpNet,
+    /// The gateway gives out addresses.
+    pub dhcp: bool,
+    /// Its hosts reach the internet alone.
+    pub is_guest: bool,
 }
 
 /// Ports of the coordinator of the mesh.
@@ -98,6 +118,9 @@ pub struct InterfaceSettings {
     /// The interface comes and goes. The DHCP client of the daemon runs on it although it is an uplink.
     #[serde(default)]
     pub on_demand: bool,
+    /// The address gives way to another one that the interface has in its network.
+    #[serde(default)]
+    pub yields: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -36,6 +36,8 @@ const CODES: &[&str] = &[
     "quarantine",
     "unknown_host_lan",
     "unknown_host_internet",
+    "guest_network",
+    "segment_class",
     "hop_down",
     "hops_down",
     "no_hops",

@@ -161,7 +161,9 @@ impl PolicyMaps for PlanMaps<'_> {
 
     fn interface(&self, key: &InterfaceKey) -> Option<InterfaceValue> {
         if key.index == ABSENT {
-            return self.at(|_| Some(InterfaceValue { rank: RANK_NONE, vlan: 0, scope: ABSENT_SCOPE }));
+            return self.at(|_| {
+                Some(InterfaceValue { rank: RANK_NONE, scope: ABSENT_SCOPE, ..InterfaceValue::default() })
+            });
         }
         self.at(|plan| plan.interfaces.get(&InterfaceKey { slot: 0, ..*key }).copied())
     }

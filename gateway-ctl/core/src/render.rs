@@ -132,7 +132,8 @@ fn map_views(compiled: &Compiled) -> BTreeMap<&'static str, MapView> {
                 return format!("ifindex {}{tag} -> interface of the vlan", key.index);
             }
             let is = if value.vlan == 0 { String::new() } else { format!(", itself vlan {}", value.vlan) };
-            format!("ifindex {}{tag} -> {}{is}", key.index, rank(value.rank))
+            let limits = lines::limits(value);
+            format!("ifindex {}{tag} -> {}{is}{limits}", key.index, rank(value.rank))
         };
     add(maps::Interfaces::NAME, plan.interfaces.iter().map(interface).collect());
     add(maps::Vlans::NAME, plan.vlans.iter().map(|(id, r)| format!("vlan {id} -> {}", rank(*r))).collect());

@@ -52,7 +52,7 @@ capabilities! {
     Federation: InForce, "does not sync with other gateways", "federation";
     Mesh: Missing, "does not forward to mesh peers", "forwarding to mesh peers";
     ProfileMtu: Missing, "takes the size of packets from the tunnel", "the size of packets of a profile";
-    Segments: Partial, "takes the interfaces as the host has configured them", "interfaces of segments";
+    SegmentIsolation: Missing, "does not see frames between hosts of one cable", "isolation in segments";
 }
 
 impl Capability {

@@ -3,12 +3,13 @@
 pub mod bootstrap;
 pub mod group;
 pub mod groups;
+mod key_secrets;
 pub mod keys;
 mod positions;
 pub(crate) mod references;
 mod stored;
 pub mod uplink;
-pub(crate) mod virtual_link;
+pub mod virtual_link;
 mod yaml;
 
 pub use bootstrap::{Bootstrap, ConfigError, EXAMPLE, parse};

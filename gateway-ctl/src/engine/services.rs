@@ -9,11 +9,11 @@ use super::{attachments, waking};
 use crate::panics;
 use crate::service::{Context, Service};
 use crate::services::{
-    auto_rollback, bluetooth, bridges, captures, conntrack, countries, dhcp, dhcp_clients, encrypted_storage,
-    endings, events, failover_reset, fast_path, flow_check, flow_log, flow_rate, foreign_routers,
-    gateway_verdict, guard_tap, history, hosts, ipv6_lan, kernel_tables, link_frames, mesh_link, moved_flows,
-    neighbour_room, open_files, plan_history, prefix_delegation, proxies, quic_names, storage, time_server,
-    tunnels, uplinks, world_alerts,
+    access_point, auto_rollback, bluetooth, bridges, captures, conntrack, countries, dhcp, dhcp_clients,
+    encrypted_storage, endings, events, failover_reset, fast_path, flow_check, flow_log, flow_rate,
+    foreign_routers, gateway_verdict, guard_tap, history, hosts, ipv6_lan, kernel_tables, link_frames,
+    mesh_link, moved_flows, neighbour_room, open_files, plan_history, prefix_delegation, proxies, quic_names,
+    storage, time_server, tunnels, uplinks, world_alerts,
 };
 use crate::supervise::joined;
 
@@ -31,6 +31,7 @@ pub(super) fn list(context: &Context, looping: JoinHandle<()>) -> Vec<Service> {
         uplinks::service(context),
         dhcp_clients::service(context),
         bluetooth::service(context),
+        access_point::service(context),
         Service::new("store_changes", context, waking::on_change),
         Service::new("panic_wake", context, |context| waking::on_panic(context, panics::watch())),
         Service::new("attachments", context, attachments::watch),

@@ -17,8 +17,13 @@ pub struct NoSetpriv;
 /// Returns a command that runs a program as root with these capabilities only (`+net_admin,+net_raw`), and that the
 /// kernel ends with the thread that starts it.
 pub(crate) fn with_capabilities(capabilities: &str) -> Result<Command, NoSetpriv> {
+    ended_by("KILL", capabilities)
+}
+
+/// Returns the same command for a program that the kernel ends by this signal.
+pub(crate) fn ended_by(signal: &str, capabilities: &str) -> Result<Command, NoSetpriv> {
     let mut command = Command::new(required_programs::find("setpriv").ok_or(NoSetpriv)?);
-    command.args(["--pdeathsig", "KILL", "--no-new-privs", "--inh-caps", "-all"]);
+    command.args(["--pdeathsig", signal, "--no-new-privs", "--inh-caps", "-all"]);
     command.arg("--bounding-set").arg(format!("-all,{capabilities}"));
     Ok(command)
 }

@@ -2,7 +2,7 @@
 //!
 //! Drivers report their abilities through the netlink family `netdev` (Linux 6.3).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use rtnetlink::sys::protocols::{NETLINK_GENERIC, NETLINK_ROUTE};
@@ -25,6 +25,10 @@ const GET_DEVICE: u8 = 1;
 const DEVICE_INDEX: u16 = 1;
 const DEVICE_XDP: u16 = 3;
 const GENERIC_HEADER: usize = 4;
+const ATTRIBUTE_HEADER: usize = 4;
+/// NL80211_CMD_GET_INTERFACE and NL80211_ATTR_IFINDEX.
+const GET_WIRELESS: u8 = 5;
+const WIRELESS_INDEX: u16 = 3;
 
 const RTM_NEWQDISC: u16 = 36;
 const RTM_GETQDISC: u16 = 38;
@@ -40,21 +44,37 @@ const INGRESS_ONLY: &str = "ingress";
 /// RTNLGRP_TC is 4.
 const QUEUEING_CHANGES: u32 = 1 << 3;
 
-/// Returns the abilities of drivers by interface index, or `None` if the kernel does not report them.
-pub(crate) fn xdp_abilities() -> io::Result<Option<BTreeMap<u32, u64>>> {
-    let mut name = Vec::from(*b"netdev\0");
-    name.resize(name.len().next_multiple_of(4), 0);
+/// Returns the number of a family of generic netlink, or `None` if the kernel has none of this name.
+fn family(name: &[u8]) -> io::Result<Option<u16>> {
+    let length = u16::try_from(ATTRIBUTE_HEADER + name.len()).map_err(io::Error::other)?;
     let mut body = vec![GET_FAMILY, 1, 0, 0];
-    body.extend(11_u16.to_ne_bytes());
+    body.extend(length.to_ne_bytes());
     body.extend(FAMILY_NAME.to_ne_bytes());
     body.extend(name);
+    body.resize(body.len().next_multiple_of(4), 0);
     let found = match ask(NETLINK_GENERIC, CONTROL, REQUEST, &body) {
         Ok(found) => found,
         Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return Ok(None),
         Err(error) => return Err(error),
     };
-    let family = found.iter().find_map(|(_, body)| attribute(body, GENERIC_HEADER, FAMILY_ID)?.first_chunk());
-    let Some(family) = family.map(|bytes| u16::from_ne_bytes(*bytes)) else { return Ok(None) };
+    let id = found.iter().find_map(|(_, body)| attribute(body, GENERIC_HEADER, FAMILY_ID)?.first_chunk());
+    Ok(id.map(|bytes| u16::from_ne_bytes(*bytes)))
+}
+
+/// Returns the indexes of the interfaces of radios (nl80211).
+pub(crate) fn wireless_interfaces() -> io::Result<BTreeSet<u32>> {
+    let Some(family) = family(b"nl80211\0")? else { return Ok(BTreeSet::new()) };
+    let found = ask(NETLINK_GENERIC, family, REQUEST | DUMP, &[GET_WIRELESS, 0, 0, 0])?;
+    let index = |(_, body): &(u16, Vec<u8>)| {
+        let index = attribute(body, GENERIC_HEADER, WIRELESS_INDEX)?.first_chunk()?;
+        Some(u32::from_ne_bytes(*index))
+    };
+    Ok(found.iter().filter_map(index).collect())
+}
+
+/// Returns the abilities of drivers by interface index, or `None` if the kernel does not report them.
+pub(crate) fn xdp_abilities() -> io::Result<Option<BTreeMap<u32, u64>>> {
+    let Some(family) = family(b"netdev\0")? else { return Ok(None) };
     let devices = ask(NETLINK_GENERIC, family, REQUEST | DUMP, &[GET_DEVICE, 1, 0, 0])?;
     let device = |(_, body): &(u16, Vec<u8>)| {
         let index = attribute(body, GENERIC_HEADER, DEVICE_INDEX)?.first_chunk()?;
@@ -188,6 +208,13 @@ mod tests {
         assert!(!is_shaper(0xffff_0000, "clsact"));
         assert!(is_shaper(0x8001_0000, "cake"));
         assert!(is_shaper(0xffff_0000, "ingress"));
+    }
+
+    #[test]
+    fn loopback_is_no_radio() {
+        let radios = wireless_interfaces().expect("the kernel answers");
+        assert!(!radios.contains(&1));
+        assert_eq!(family(b"no_such_family\0").expect("the kernel answers"), None);
     }
 
     #[test]

@@ -12,7 +12,6 @@
 mod command;
 mod log_parser;
 mod management;
-mod orphans;
 mod resolve;
 mod session;
 mod status;
@@ -28,6 +27,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::os::orphans;
 use crate::supervise::Supervisor;
 use session::Session;
 use status::{DesiredSession, TERMINATION_TIMEOUT};
@@ -58,7 +58,7 @@ impl OpenVpn {
     /// Ends processes that an earlier daemon with this folder left behind. The folder holds the sockets. The resolver
     /// finds the servers.
     pub fn new(folder: PathBuf, endpoint_names: Resolver) -> OpenVpn {
-        orphans::end(&folder);
+        orphans::end("openvpn", &folder);
         OpenVpn {
             folder,
             endpoint_names,

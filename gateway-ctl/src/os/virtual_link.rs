@@ -54,8 +54,9 @@ impl VirtualLinks {
     async fn make(&self, name: &str, link: &VirtualLink) -> Result<(), Error> {
         let message = match link {
             VirtualLink::Bridge { .. } => LinkBridge::new(name).up().build(),
+            // The plan sets it up once its program is attached.
             VirtualLink::Vlan { parent, id } => {
-                LinkVlan::new(name, self.netlink.index(parent).await?, *id).up().build()
+                LinkVlan::new(name, self.netlink.index(parent).await?, *id).build()
             }
         };
         let request = self.netlink.handle()?.link().add(message);

@@ -49,7 +49,7 @@ impl Service {
 
     /// Reports whether the external filter resolves the clients' queries.
     pub fn is_enabled(&self, state: &State) -> bool {
-        self.worlds.configuration().with(&state.settings).config.dns.backend == DnsBackend::Extfilter
+        self.worlds.configuration().with(&state).config.dns.backend == DnsBackend::Extfilter
     }
 
     /// Returns the current status of the filter.

@@ -37,6 +37,19 @@ pub const ROUTER_ADVERTISEMENT: &Words = &[
     &[31, 2, 0, 0, 0, 0, 0, 9, 3, b'l', b'a', b'n', 0],
     &[3, 0],
 ];
+pub const HOSTAPD_REPLY: &Words = &[
+    b"state=",
+    b"bss[0]=",
+    b"ssid[15]=",
+    b"num_sta[16]=",
+    b"\\x",
+    b"\\",
+    b"02:00:00:00:01:00\n",
+    b"flags=[AUTHORIZED]",
+    b"AKMSuiteSelector=00-0f-ac-8",
+    b"signal=-",
+];
+
 pub const DHCP_REPORT: &Words = &[
     b"gatewayd-lease\t",
     b"bound\t",

@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context as _, bail};
 
 /// A package, and a file whose presence shows that it (or a replacement) is installed.
-const PACKAGES: [(&str, &str); 13] = [
+const PACKAGES: [(&str, &str); 17] = [
     ("qemu-system-x86", "/usr/bin/qemu-system-x86_64"),
     ("seabios", "/usr/share/seabios/bios-256k.bin"),
     ("busybox-static", "/bin/busybox"),
@@ -21,6 +21,10 @@ const PACKAGES: [(&str, &str); 13] = [
     ("libtss2-esys-3.0.2-0", "/usr/lib/x86_64-linux-gnu/libtss2-esys.so.0"),
     ("libtss2-tcti-device0", "/usr/lib/x86_64-linux-gnu/libtss2-tcti-device.so.0"),
     ("libtss2-rc0", "/usr/lib/x86_64-linux-gnu/libtss2-rc.so.0"),
+    ("hostapd", "/usr/sbin/hostapd"),
+    ("wpasupplicant", "/usr/sbin/wpa_supplicant"),
+    ("iw", "/usr/sbin/iw"),
+    ("wireless-regdb", "/lib/firmware/regulatory.db"),
 ];
 
 /// Installs missing packages. Otherwise costs a few file look-ups.

@@ -31,7 +31,10 @@ fn sample(key: &str) -> Option<Value> {
         "network.lan_iface" => json!(["lan8", "lan9"]),
         // The uplink of the default, so that its index in the kernel does not depend on what was set before.
         "network.wans" => json!([{"interface": "eth0", "name": "fibre", "priority": 7}]),
-        "network.ap" => json!({"interface": "lan9", "subnet": "192.168.77.0/24", "ip": "192.168.77.1"}),
+        "network.ap" => {
+            json!({"interface": "lan9", "subnet": "192.168.77.0/24", "ip": "192.168.77.1", "enabled": true,
+            "ssid": "home", "passphrase": "s3cret-of-radio", "country": "DE"})
+        }
         "network.bridges" => json!([{"name": "br9", "ports": ["eth8"]}]),
         "network.vlans" => json!([{"name": "eth9.30", "parent": "eth9", "id": 30}]),
         "dataplane.xdp_interfaces" => json!([{"interface": "wan9", "mode": "native"}]),

@@ -16,7 +16,7 @@ use crate::gateway::Open;
 pub(super) fn check(open: &Open, draft: &State) -> Result<(), EditError> {
     let config: DhcpConfig = draft.group();
     let Some(interface) = config.interface.as_ref().filter(|_| config.enabled) else { return Ok(()) };
-    let network = open.worlds.configuration().with(&draft.settings).network;
+    let network = open.worlds.configuration().with(draft).network;
     let mut problems = Problems::new();
     if !network.lan.iter().any(|lan| lan == interface.as_str()) {
         let message = format!("{interface} is no LAN interface. There are {}.", network.lan.join(", "));

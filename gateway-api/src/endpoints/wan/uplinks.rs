@@ -46,7 +46,7 @@ pub(super) struct WanUplinksRequest {
 pub(super) async fn show(cx: Cx, _: Req<()>) -> Result<WithHeaders<WanUplinks>, ApiError> {
     let Open { store, worlds, .. } = cx.open()?;
     let state = store.current();
-    let config = worlds.configuration().with(&state.settings).config;
+    let config = worlds.configuration().with(&state).config;
     Ok(tagged(&state, &config, Vec::new()))
 }
 
@@ -73,7 +73,7 @@ pub(super) async fn replace(cx: Cx, request: Request) -> Result<WithHeaders<WanU
             file.overlaid(&draft.settings).map(drop).map_err(renamed)
         })?;
         let state = store.current();
-        let config = worlds.configuration().with(&state.settings).config;
+        let config = worlds.configuration().with(&state).config;
         decoded.extend(unnamed);
         decoded.extend(advice(&config, &worlds.last().facts, &state.group()));
         Ok(tagged(&state, &config, decoded))

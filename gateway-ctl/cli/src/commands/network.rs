@@ -158,6 +158,15 @@ fn lan(kinds: &mut Vec<Kind>) {
     );
     let about = "VLANs of the LAN";
     kind("vlan", about, vec![list(get("/vlans"), about, VLANS).examples(["vlan", "vlan | cut -f1,2"])]);
+    let about = "State of the access point and its stations";
+    kind(
+        "access-point",
+        about,
+        vec![
+            command("", get("/access-point/status"), about)
+                .examples(["access-point", "access-point | jq .stations"]),
+        ],
+    );
     let about = "Settings of the DHCP server";
     kind(
         "dhcp",

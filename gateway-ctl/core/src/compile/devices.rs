@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use gateway_common::wire::{DeviceValue, LIST_SHIFT, device_flags};
 use gateway_model::kinds::device::DeviceStatus;
-use gateway_model::kinds::trust_class::{Internet, LanAccess};
+use gateway_model::kinds::trust_class::{Internet, LanAccess, TrustClass};
 use gateway_model::settings::bootstrap::UnknownHosts;
 use gateway_model::settings::groups::{PrivacyBlocks, PrivacyMode};
 use gateway_model::settings::keys::DNS_UPSTREAM_SERVERS;
@@ -95,19 +95,27 @@ fn flags(input: &Input<'_>, device: &Device, resolvers: &[IpAddr], restricts: bo
     if is_resolver(input, device, resolvers) {
         flags |= device_flags::RESOLVER;
     }
+    if input.state.has_own_class(device) {
+        flags |= device_flags::OWN_CLASS;
+    }
     let Some(class) = input.state.trust_class_of(device) else { return flags };
     if restricts && !class.admin_access {
         flags |= device_flags::NO_ADMIN;
     }
-    flags |= match class.internet {
+    flags | class_flags(class)
+}
+
+/// Returns the flags of a trust class, but for administration.
+pub(super) fn class_flags(class: &TrustClass) -> u32 {
+    let internet = match class.internet {
         Internet::None => device_flags::NO_INTERNET,
         Internet::Policy => device_flags::POLICY_ONLY,
         Internet::Direct => 0,
     };
     // Traffic inside a segment does not pass the gateway. Traffic that arrives here is for another segment.
-    flags |= match class.lan_access {
+    let lan = match class.lan_access {
         LanAccess::None | LanAccess::Segment => device_flags::NO_LAN,
         LanAccess::Full => 0,
     };
-    flags
+    internet | lan
 }

@@ -14,6 +14,7 @@ use ipnet::IpNet;
 use super::well_known::{default4, default6};
 use super::{Finding, Input};
 use crate::interfaces::{InterfaceRole, lease_refusal, role};
+use crate::network::InterfaceSettings;
 use crate::plan::{
     AddressKey, Family, LinkSettings, Plan, RouteKey, RouteValue, RuleAction, RuleKey, RuleValue, names,
 };
@@ -56,7 +57,9 @@ pub(super) fn lower(input: &Input<'_>, plan: &mut Plan, findings: &mut Vec<Findi
         // Otherwise the kernel removes the new address together with the old one.
         let path = name.replace('.', "/");
         plan.sysctls.insert(format!("net.ipv4.conf.{path}.promote_secondaries"), "1".to_owned());
-        let Some(address) = address else { continue };
+        let Some(address) = address.filter(|address| !gives_way(input, name, settings, address)) else {
+            continue;
+        };
         plan.addresses.insert(AddressKey { interface: name.clone(), address }, ());
         if !link.up {
             continue;
@@ -86,6 +89,12 @@ pub(super) fn lower(input: &Input<'_>, plan: &mut Plan, findings: &mut Vec<Findi
             _ => {}
         }
     }
+}
+
+/// Reports whether the address of an interface gives way to another one that the interface has in its network.
+fn gives_way(input: &Input<'_>, name: &str, settings: &InterfaceSettings, address: &IpNet) -> bool {
+    let present = input.facts.addresses.get(name).into_iter().flatten();
+    settings.yields && present.into_iter().any(|have| have != address && address.contains(&have.addr()))
 }
 
 fn missing(name: &str) -> Finding {

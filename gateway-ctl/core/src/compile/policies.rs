@@ -23,6 +23,7 @@ use super::fallback::{self, Choices};
 use super::hops::{ResolvedEgress, resolve_egress, states};
 use super::lan_sources::scope_of;
 use super::own_interfaces::own_interfaces;
+use super::segment_classes;
 use super::{Compiled, CompiledPolicy, Finding, HopState, Input, Leg, Legs};
 use crate::indexes::{LegId, PolicyIndex, Rank};
 use crate::plan::DomainRule;
@@ -123,14 +124,17 @@ fn interfaces(input: &Input<'_>, legs: &Legs) -> BTreeMap<InterfaceKey, Interfac
     for name in &input.network.lan {
         let Some(link) = input.facts.links.get(name) else { continue };
         let vlan = link.vlan.as_ref().map_or(0, |(_, id)| *id);
-        let value = InterfaceValue { rank: RANK_NONE, vlan, scope: scope_of(input, name) };
+        let (flags, default_flags) = segment_classes::flags_of(input, name, link);
+        let scope = scope_of(input, name);
+        let value = InterfaceValue { rank: RANK_NONE, vlan, scope, flags, default_flags };
         // The tag is gone here, unless the VLAN keeps it in the frame (`reorder_hdr off`).
         interfaces.extend([0, vlan].map(|tag| (key_of(link.index, tag), value)));
     }
     let egress = legs.by_number.values().map(|leg| leg.interface.as_str()).collect();
     let own = own_interfaces(input.network, input.facts, &egress).into_iter();
     interfaces.extend(own.map(|(parent, vlan)| {
-        (key_of(parent, vlan), InterfaceValue { rank: RANK_NONE, vlan, scope: OWN_INTERFACE })
+        let scope = OWN_INTERFACE;
+        (key_of(parent, vlan), InterfaceValue { rank: RANK_NONE, vlan, scope, ..InterfaceValue::default() })
     }));
     interfaces
 }

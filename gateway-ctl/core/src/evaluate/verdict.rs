@@ -16,6 +16,7 @@ use serde_json::json;
 
 use super::evaluation::{Decision, FamilyVerdict, FastPathView, KernelView, PolicyRef};
 use super::explanation::{self, Explanation, head, policy_matched};
+use super::interface_limits;
 use super::matching::device_behind;
 use super::outcome::Outcome;
 use super::subject::Subject;
@@ -169,7 +170,8 @@ pub(crate) fn evaluate_packet<'a>(
     let (device, origin) = origin(input, subject, packet.mac.octets(), source);
     trace.extend(origin.map(|origin| format!("{family}: {origin}")));
     let class = device.and_then(|device| input.state.trust_class_of(device));
-    let because = because(input, &verdict, device, class.map(AsRef::as_ref));
+    let of_interface = interface_limits::phrase(input, compiled, packet, verdict.reason);
+    let because = of_interface.unwrap_or_else(|| because(input, &verdict, device, class.map(AsRef::as_ref)));
     trace.push(format!("{family}: {source} to {}: {}", destination_text(packet, destination), because.text));
 
     let outcome = Outcome::of(input, compiled, packet, destination, &verdict);

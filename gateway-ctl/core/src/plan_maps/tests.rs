@@ -20,7 +20,7 @@ const OTHER_GUEST: u8 = 4;
 fn pool() -> Dataplane {
     let choice = Choice::legs(&[16, 17]);
     let interface = |index| InterfaceKey { slot: 0, index, vlan: 0, _pad: 0 };
-    let value = InterfaceValue { rank: RANK_NONE, vlan: 0, scope: 0 };
+    let value = InterfaceValue { rank: RANK_NONE, ..InterfaceValue::default() };
     let all = IpNet::V4(ipnet::Ipv4Net::default());
     let device = |number: u8| DeviceValue {
         rank: RANK_NONE,

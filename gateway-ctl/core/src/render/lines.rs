@@ -1,7 +1,8 @@
 //! Single entries of a plan as lines of text.
 
 use gateway_common::wire::{
-    Choice, ChoiceKind, DeviceValue, LocalKind, LocalValue, SourceKind, Sticky, device_flags, plan_flags,
+    Choice, ChoiceKind, DeviceValue, InterfaceValue, LocalKind, LocalValue, SourceKind, Sticky, device_flags,
+    plan_flags,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -31,14 +32,23 @@ pub(super) fn header(compiled: &Compiled) -> String {
 }
 
 pub(super) fn device(compiled: &Compiled, value: &DeviceValue) -> String {
+    format!("device {}: {}{}", value.number, rank(compiled, value.rank), flags(value.flags, ""))
+}
+
+/// Limits of the hosts of an interface.
+pub(super) fn limits(value: &InterfaceValue) -> String {
+    let without_class = flags(u32::from(value.default_flags), " for hosts without a class");
+    flags(u32::from(value.flags), " for all hosts") + &without_class
+}
+
+fn flags(bits: u32, scope: &str) -> String {
     let flags = [
         (device_flags::BLOCKED, "blocked"),
         (device_flags::NO_INTERNET, "no internet"),
         (device_flags::NO_LAN, "no other LAN network"),
         (device_flags::POLICY_ONLY, "only by policy"),
     ];
-    let flags = flags.iter().filter(|(bit, _)| value.flags & bit != 0).map(|(_, name)| format!(", {name}"));
-    format!("device {}: {}{}", value.number, rank(compiled, value.rank), flags.collect::<String>())
+    flags.iter().filter(|(bit, _)| bits & bit != 0).map(|(_, name)| format!(", {name}{scope}")).collect()
 }
 
 /// Name of the kind of a LAN source.

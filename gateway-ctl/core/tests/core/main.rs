@@ -27,6 +27,7 @@ mod plan_history;
 mod posture;
 mod profiles;
 mod proxies;
+mod segment_interfaces;
 mod size;
 mod splitting;
 mod uplinks;

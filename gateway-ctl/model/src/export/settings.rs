@@ -46,7 +46,7 @@ pub(super) fn is_exported(key: &str) -> bool {
 
 /// Returns all settings that were set at run time.
 pub(super) fn set_at_run_time(state: &State, secrets: bool) -> Map<String, Value> {
-    let plain = plain_keys().filter_map(|key| Some((key.to_owned(), state.settings.get(key)?.clone())));
+    let plain = plain_keys().filter_map(|key| Some((key.to_owned(), state.exported_key(key, secrets)?)));
     let groups = GROUPS.iter().filter(|group| is_set(state, group));
     plain.chain(groups.map(|group| (group.key.to_owned(), group_form(state, group, secrets)))).collect()
 }
@@ -100,10 +100,15 @@ pub(super) fn import(
                     Some(PQ_CRYPTO_MODES.iter().map(|mode| (*mode).to_owned()).collect());
                 continue;
             }
-            if keys::apply_of(key) == Some(Apply::Restart) && draft.settings.get(key) != Some(value) {
+            if keys::apply_of(key) == Some(Apply::Restart)
+                && draft.exported_key(key, document.secrets).as_ref() != Some(value)
+            {
                 warnings.push(Warning::new(path, "Takes effect at the next start of the daemon."));
             }
-            draft.set(key, value.clone());
+            draft.set_key(key, value.clone());
+            if !document.secrets {
+                warnings.extend(draft.switch_off_without_secrets(key));
+            }
         } else {
             warnings.push(Warning::new(path, "This version has no such setting; left out."));
         }
@@ -116,7 +121,7 @@ pub(super) fn import(
 /// Takes back the values that the document does not name.
 fn take_back(document: &Document, draft: &mut State) {
     for key in plain_keys().filter(|key| !document.settings.contains_key(*key)) {
-        draft.unset(key);
+        draft.unset_key(key);
     }
     for group in GROUPS.iter().filter(|group| !document.settings.contains_key(group.key)) {
         draft.unset(group.key);
@@ -148,7 +153,7 @@ fn check(
         problems.extend(found);
     }
     for (key, why) in left_out {
-        draft.unset(&key);
+        draft.unset_key(&key);
         let message = format!("Left out: it conflicts with the configuration file of this gateway. {why}");
         warnings.push(Warning::new(format!("settings.{key}"), message));
     }
@@ -159,7 +164,8 @@ fn with_file(document: &Document, draft: &State) -> crate::settings::Settings {
     let mut draft = draft.clone();
     for (key, value) in &document.file {
         if draft.settings.get(key).is_none() && is_exported(key) {
-            draft.set(key, value.clone());
+            draft.set_key(key, value.clone());
+            draft.switch_off_without_secrets(key);
         }
     }
     draft.settings

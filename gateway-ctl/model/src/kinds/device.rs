@@ -244,6 +244,12 @@ impl State {
         }
     }
 
+    /// Reports whether a trust class is given to the device, by itself, a group or its status.
+    pub fn has_own_class(&self, device: &Device) -> bool {
+        let by_group = || self.groups_of(device.meta.id).any(|group| group.trust_class.is_some());
+        device.status == DeviceStatus::Quarantined || device.trust_class.is_some() || by_group()
+    }
+
     /// The privacy class of a device: its own, else that of the first group that has one, else that of its
     /// trust class.
     pub fn privacy_class_of(&self, device: &Device) -> Option<&Arc<PrivacyClass>> {

@@ -14,7 +14,7 @@ use crate::resource::{Keys, Meta, Resource};
 use crate::state::State;
 use crate::validated::{Cidr, check_name};
 
-/// A segment. The host configures its interface; the gateway gives out addresses on it.
+/// A segment: a network of the LAN. The gateway makes the interface of its VLAN, and gives out addresses on it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Segment {
@@ -24,12 +24,12 @@ pub struct Segment {
     /// 1 to 4094; null for an untagged segment.
     #[schemars(range(min = 1, max = 4094))]
     pub vlan_id: Option<u16>,
-    /// The interface it is reached by; of a VLAN the parent.
+    /// The LAN interface it is reached by; of a VLAN the parent, on which the gateway makes an interface for the VLAN.
     pub interface: Option<IfName>,
     pub cidr: Option<Cidr>,
-    /// Id or name of the trust class of devices that have none.
+    /// Id or name of the trust class of hosts that have none. It adds to the limits of the class `standard`.
     pub trust_class: Option<String>,
-    /// Its devices do not reach one another.
+    /// Its devices do not reach one another. Without effect: the gateway does not see frames between hosts of one cable.
     pub isolation: bool,
     /// The gateway gives out addresses: the upper three quarters of the network, with the other settings of the DHCP
     /// server. Needs no range of addresses there.
@@ -77,7 +77,9 @@ impl Resource for Segment {
             problems.warn("cidr", format!("Host bits were cleared: stored as {cleared}."));
         }
         check_reference::<TrustClass>("trust_class", &self.trust_class, state, problems);
-        problems.lacks("", Capability::Segments);
+        if self.isolation {
+            problems.lacks("isolation", Capability::SegmentIsolation);
+        }
     }
 
     fn admit(&self, before: Option<&Self>, state: &State) -> Result<(), EditError> {

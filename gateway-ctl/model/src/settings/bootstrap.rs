@@ -5,6 +5,7 @@
 mod access_point;
 mod anomalies;
 mod audit;
+mod choices;
 mod countries;
 mod dataplane;
 mod dns;
@@ -24,9 +25,11 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-pub use access_point::AccessPoint;
+use access_point::Surroundings;
+pub use access_point::{AccessPoint, Band, ChannelWidth, GuestNetwork, WirelessSecurity};
 pub use anomalies::Anomalies;
 pub use audit::Audit;
+pub use choices::{FailoverMode, LogLevel, NetworkMode, UnknownHosts};
 pub use countries::Countries;
 pub use dataplane::{Dataplane, FastPathMode, XdpInterface, XdpMode};
 pub use dns::Dns;
@@ -75,51 +78,6 @@ impl fmt::Display for ConfigError {
             write!(f, "{}: ", self.path)?;
         }
         f.write_str(&self.message)
-    }
-}
-
-text_enum! {
-    #[derive(Default)]
-    pub enum LogLevel {
-        Debug = "debug",
-        #[default]
-        Info = "info",
-        Warn = "warn",
-        Error = "error",
-    }
-}
-
-text_enum! {
-    /// Role of the gateway in the network.
-    #[derive(Default)]
-    pub enum NetworkMode {
-        #[default]
-        Primary = "primary",
-        Embedded = "embedded",
-        Portable = "portable",
-    }
-}
-
-text_enum! {
-    /// Treatment of hosts on the LAN that are no device.
-    #[derive(Default)]
-    pub enum UnknownHosts {
-        /// Policies for interfaces, networks and all traffic decide; without one, the default route.
-        #[default]
-        Direct = "direct",
-        /// They do not reach the internet, whatever policies there are.
-        Blocked = "blocked",
-        /// Neither the internet nor other networks of the LAN, as for the trust class `quarantine`.
-        Quarantine = "quarantine",
-    }
-}
-
-text_enum! {
-    #[derive(Default)]
-    pub enum FailoverMode {
-        Manual = "manual",
-        #[default]
-        Auto = "auto",
     }
 }
 
@@ -223,7 +181,7 @@ pub struct Network {
     pub bridges: Vec<BridgeLink>,
     pub vlans: Vec<VlanLink>,
     pub ipv6: LanIpv6,
-    /// Address on the network of an access point.
+    /// Access point, and the address of the gateway on its network.
     pub ap: Option<AccessPoint>,
     /// Treatment of hosts on the LAN that are no device.
     pub unknown_hosts: UnknownHosts,
@@ -243,6 +201,10 @@ impl<'de> Deserialize<'de> for Interfaces {
         .map_err(serde::de::Error::custom)
     }
 }
+
+/// Values that no message quotes.
+pub(super) const SECRETS: &[&str] =
+    &["auth.api_keys[].key", "network.ap.passphrase", "network.ap.guest.passphrase"];
 
 /// Uplinks have the numbers from 1 to 15 in marks.
 const MOST_UPLINKS: usize = 15;
@@ -356,9 +318,26 @@ impl Default for Bpf {
 }
 
 impl Bootstrap {
-    /// Interfaces of the LAN.
+    /// Interfaces of the LAN that `network.lan_iface` lists.
     pub fn lans(&self) -> &[IfName] {
         &self.network.lan_iface.0
+    }
+
+    /// Interfaces of the LAN, with those of the access point that are not listed.
+    pub fn all_lans(&self) -> Vec<IfName> {
+        let network = &self.network;
+        let mut all = network.lan_iface.0.clone();
+        if let Some(ap) = &network.ap {
+            let of_radio =
+                (network.mode == NetworkMode::Portable).then(|| ap.lan_interface(&network.bridges));
+            let guest = ap.guest_network().map(|guest| &guest.interface);
+            for name in of_radio.into_iter().chain(guest) {
+                if !all.contains(name) {
+                    all.push(name.clone());
+                }
+            }
+        }
+        all
     }
 
     /// Settings that are accepted and have no effect yet, as human-readable text.
@@ -452,8 +431,14 @@ impl Bootstrap {
 
     fn validate_network(&self, problems: &mut Problems) {
         let network = &self.network;
-        if network.mode != NetworkMode::Primary {
-            problems.not_supported("network.mode", format!("The mode {}", network.mode));
+        match network.mode {
+            NetworkMode::Primary => {}
+            NetworkMode::Embedded => problems.not_supported("network.mode", "The mode embedded"),
+            NetworkMode::Portable if network.ap.as_ref().is_some_and(|ap| ap.enabled) => {}
+            NetworkMode::Portable => {
+                let message = "A portable gateway runs an access point: set network.ap with enabled first.";
+                problems.add(code::CONFLICT, "network.mode", message);
+            }
         }
         for (index, wan) in network.wans.iter().enumerate() {
             let path = format!("network.wans[{index}]");
@@ -464,10 +449,19 @@ impl Bootstrap {
         }
         network.ipv6.validate(problems);
         let (lans, uplinks) = (self.lans(), self.uplinks());
-        network.ap.iter().for_each(|ap| ap.validate(lans, &network.wans, problems));
+        let is_portable = network.mode == NetworkMode::Portable;
+        let surroundings = Surroundings {
+            lans,
+            is_portable,
+            wan: &network.wan_iface,
+            wans: &network.wans,
+            bridges: &network.bridges,
+            vlans: &network.vlans,
+        };
+        network.ap.iter().for_each(|ap| ap.validate(&surroundings, problems));
         let routed: Vec<IfName> = lans.iter().chain(&uplinks).cloned().collect();
         virtual_link::validate(&network.bridges, &network.vlans, &routed, problems);
-        if lans.is_empty() {
+        if lans.is_empty() && !is_portable {
             problems.required("network.lan_iface");
         }
         for (index, lan) in lans.iter().enumerate() {
@@ -517,7 +511,7 @@ pub fn parse(text: &str) -> Result<Bootstrap, Vec<ConfigError>> {
     let mut problems = Problems::new();
     let tunnels = map.shift_remove("tunnels");
     let given = GivenKeys(map.clone());
-    let decoded = decode::decode::<Bootstrap>(Value::Object(map), &["auth.api_keys[].key"], &mut problems);
+    let decoded = decode::decode::<Bootstrap>(Value::Object(map), SECRETS, &mut problems);
     let mut bootstrap = None;
     if let Some(mut decoded) = decoded {
         for path in &decoded.unknown {

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::Settings;
-use super::bootstrap::Bootstrap;
+use super::bootstrap::{Bootstrap, SECRETS};
 use super::stored::Setting;
 use crate::decode;
 use crate::problem::{Problems, code};
@@ -94,6 +94,22 @@ fn keys_of(apply: impl Fn(Apply) -> bool) -> impl Iterator<Item = &'static str> 
     KEYS.iter().filter(move |(_, of)| apply(*of)).map(|(key, _)| key.as_str())
 }
 
+/// Access point and its network.
+pub const ACCESS_POINT: &str = "network.ap";
+
+/// Keys whose values have secrets, with the paths of the secrets in the value. Each is a setting of its own below the key.
+const KEY_SECRETS: &[(&str, &[&str])] = &[(ACCESS_POINT, &["passphrase", "guest.passphrase"])];
+
+/// Returns the paths of the secrets in the value of a key.
+pub fn secrets_of(key: &str) -> &'static [&'static str] {
+    KEY_SECRETS.iter().find(|(known, _)| *known == key).map_or(&[], |(_, secrets)| secrets)
+}
+
+/// Returns the keys of the settings that hold the secrets of a key.
+pub(super) fn secret_keys(key: &str) -> impl Iterator<Item = String> {
+    secrets_of(key).iter().map(move |name| format!("{key}.{name}"))
+}
+
 /// The compiler reads it as well.
 pub const DNS_UPSTREAM_SERVERS: &str = "dns.upstream_servers";
 
@@ -148,10 +164,10 @@ impl Bootstrap {
             }
         }
         let mut problems = Problems::new();
-        let Some(mut decoded) = decode::decode::<Bootstrap>(tree, &["auth.api_keys[].key"], &mut problems)
-        else {
+        let Some(mut decoded) = decode::decode::<Bootstrap>(tree, SECRETS, &mut problems) else {
             return Err(problems);
         };
+        decoded.value.take_secrets(self, settings);
         for path in &decoded.unknown {
             problems.add(code::UNKNOWN_KEY, path, "Unknown key.");
         }
@@ -189,10 +205,11 @@ impl Bootstrap {
     /// restart. Values that are not valid any more are left out, as in [`Bootstrap::overlaid_or_less`].
     pub fn in_force(&self, now: &Settings, at_start: &Settings) -> (Bootstrap, Vec<(String, String)>) {
         let mut settings = now.clone();
-        for key in keys_of(|apply| apply == Apply::Restart) {
-            match at_start.setting(key) {
-                Some(setting) => settings.put(key, Setting::clone(setting)),
-                None => drop(settings.take(key, now.revision())),
+        let keys = keys_of(|apply| apply == Apply::Restart);
+        for key in keys.flat_map(|key| secret_keys(key).chain([key.to_owned()])) {
+            match at_start.setting(&key) {
+                Some(setting) => settings.put(&key, Setting::clone(setting)),
+                None => drop(settings.take(&key, now.revision())),
             }
         }
         self.overlaid_or_less(&settings)

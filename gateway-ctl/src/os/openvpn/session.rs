@@ -8,8 +8,8 @@ use gateway_core::plan::OpenVpnProcess;
 use gateway_outbound::Resolver;
 use tokio::sync::watch;
 
-use super::orphans;
 use super::status::{DesiredSession, Stage, StatePublisher, Status};
+use crate::os::orphans;
 
 mod backoff;
 mod log;
@@ -90,7 +90,7 @@ impl Session {
         if let Err(error) = made {
             return ExitReason::Broken(format!("the folder of its socket cannot be made: {error}"));
         }
-        orphans::end(&self.folder);
+        orphans::end("openvpn", &self.folder);
         match ManagementSession::open((&self.folder, &self.endpoint_names), process).await {
             Ok(conversation) => conversation.run(process, &mut self.wanted, &self.publisher, backoff).await,
             Err(ending) => ending,

@@ -167,7 +167,7 @@ impl<'a> Task<'a> {
                 && Arc::ptr_eq(network, &world.network)
         });
         if !is_known {
-            let network = self.context.worlds.configuration().with(&state.settings).network;
+            let network = self.context.worlds.configuration().with(&state).network;
             let new = configured(&state, &network, &world.facts);
             let now = self.now();
             let mut shared = self.dhcp.lock();

@@ -90,7 +90,7 @@ impl Spread {
         let header = PlanValue { all: RANK_NONE, ..PlanValue::default() };
         let mut plan = Dataplane { header, ..Dataplane::default() };
         let interface = InterfaceKey { slot: 0, index: 1, vlan: 0, _pad: 0 };
-        plan.interfaces.insert(interface, InterfaceValue { rank: RANK_NONE, vlan: 0, scope: 0 });
+        plan.interfaces.insert(interface, InterfaceValue { rank: RANK_NONE, ..InterfaceValue::default() });
         // As many lookups as on a LAN with one network of each family, for any source.
         for net in ["0.0.0.0/0", "::/0"] {
             plan.lan_sources.insert((0, net.parse().context("a network")?), SourceKind::Lan as u32);

@@ -104,8 +104,10 @@ fn list() -> impl Strategy<Value = u16> {
 }
 
 fn devices() -> impl Strategy<Value = (BTreeMap<[u8; 6], DeviceValue>, BTreeMap<IpAddr, DeviceValue>)> {
-    let flags =
-        || prop_oneof![5 => Just(0u32), 1 => Just(device_flags::NO_LAN), 4 => 0u32..4096, 2 => 0u32..1 << 16];
+    let flags = || {
+        prop_oneof![5 => Just(0u32), 1 => Just(device_flags::NO_LAN), 4 => 0u32..4096, 2 => 0u32..1 << 16,
+            1 => Just(device_flags::OWN_CLASS)]
+    };
     let list = || prop_oneof![1 => Just(0u32), 1 => list().prop_map(u32::from)];
     let value = || {
         (rank(), 1u32..9, flags(), list(), deadline(), rank()).prop_map(
@@ -140,6 +142,14 @@ fn shared_addresses() -> impl Strategy<Value = BTreeSet<(LegId, IpAddr)>> {
     )
 }
 
+/// Returns flags of an interface: mostly none.
+fn interface_flags() -> impl Strategy<Value = u16> {
+    let one =
+        [device_flags::NO_LAN, device_flags::NO_INTERNET, device_flags::POLICY_ONLY, device_flags::NO_ADMIN];
+    let flags = prop::sample::subsequence(one.to_vec(), 0..=4).prop_map(|all| all.iter().sum::<u32>());
+    prop_oneof![3 => Just(0), 1 => flags.prop_map(|flags| u16::try_from(flags).expect("low bits"))]
+}
+
 fn interfaces() -> impl Strategy<Value = BTreeMap<InterfaceKey, InterfaceValue>> {
     let vlan = prop_oneof![Just(0u16), prop::sample::select(VLANS.to_vec())];
     let key = vlan.prop_map(|vlan| InterfaceKey { slot: 0, index: 1, vlan, _pad: 0 });
@@ -148,8 +158,16 @@ fn interfaces() -> impl Strategy<Value = BTreeMap<InterfaceKey, InterfaceValue>>
             rank(),
             prop_oneof![3 => Just(0u16), 1 => Just(7u16)],
             prop_oneof![9 => 0u16..3, 1 => Just(OWN_INTERFACE)],
+            interface_flags(),
+            interface_flags(),
         )
-            .prop_map(|(rank, vlan, scope)| InterfaceValue { rank, vlan, scope })
+            .prop_map(|(rank, vlan, scope, flags, default_flags)| InterfaceValue {
+                rank,
+                vlan,
+                scope,
+                flags,
+                default_flags,
+            })
     };
     let plain = prop_oneof![9 => value().prop_map(Some), 1 => Just(None)];
     (btree_map(key, value(), 0..4), plain).prop_map(|(mut interfaces, plain)| {

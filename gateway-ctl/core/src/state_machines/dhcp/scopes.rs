@@ -9,7 +9,7 @@ use ipnet::{IpNet, Ipv4Net};
 
 use super::scope::{Reservation, Scope, ServerConfig};
 use crate::facts::{Facts, LinkLayer};
-use crate::network::Network;
+use crate::network::{ApNetwork, Network};
 
 /// Configuration of the server, and what of the settings cannot be served.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,6 +31,9 @@ pub fn configured(state: &State, network: &Network, facts: &Facts) -> Configured
     for segment in state.segments.iter().filter(|segment| segment.dhcp) {
         configured.add(&segment.name, of_segment(segment, &settings, network, facts));
     }
+    for ap in network.access_point.iter().filter(|ap| ap.dhcp) {
+        configured.add_access_point(ap, &settings, network, facts);
+    }
     let reservation = |reservation: &gateway_model::kinds::DhcpReservation| {
         let (mac, address) = (reservation.mac?, reservation.ip?);
         let hostname = reservation.hostname.clone();
@@ -41,6 +44,20 @@ pub fn configured(state: &State, network: &Network, facts: &Facts) -> Configured
 }
 
 impl Configured {
+    /// Adds a network of the access point, unless the settings or a segment serve it. It has no interface while the access
+    /// point does not run.
+    fn add_access_point(&mut self, ap: &ApNetwork, settings: &DhcpConfig, network: &Network, facts: &Facts) {
+        let IpNet::V4(net) = ap.address.trunc() else { return };
+        let is_served = self.config.scopes.iter().any(|scope| scope.interface == ap.interface);
+        if is_served || !facts.links.contains_key(&ap.interface) {
+            return;
+        }
+        let range = upper_part(net).ok_or_else(|| format!("{net} has too few or too many addresses"));
+        let scope =
+            range.and_then(|range| scope(&ap.interface, &ap.interface, net, range, settings, network, facts));
+        self.add(&ap.interface, scope);
+    }
+
     fn add(&mut self, name: &str, scope: Result<Scope, String>) {
         self.is_enabled = true;
         let scope = scope.and_then(|scope| {
