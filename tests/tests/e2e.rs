@@ -2,6 +2,7 @@
 //!
 //! Every test has its own network and daemon. Needs root, and `gatewayd` beside the test program or in `GATEWAYD_BIN`.
 
+mod access_point;
 mod alert_causes;
 mod alert_delivery;
 mod alerts;

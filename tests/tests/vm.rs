@@ -12,6 +12,7 @@
 //! further module beside these. It has its script in a `.sh` file, one boot, one line per check, and one `#[test]` per
 //! statement. Programs built on the host run in the guest under their host path: see `checks::this_program`.
 
+mod access_point;
 mod checks;
 mod daemon;
 mod dataplane;
@@ -19,5 +20,6 @@ mod encrypted_storage;
 mod fast_path;
 mod guest;
 mod machine;
+mod segments;
 mod smoke;
 mod wireguard;

@@ -244,6 +244,7 @@ pub(super) const CASES: &[Case] = &[
     case("rollback", &["rollback", "NAME OF /snapshots"]),
     case("rollback-unknown", &["rollback", "never-made"]),
     case("secrets", &["secrets"]),
+    case("access-point", &["access-point"]),
     case("bluetooth-status", &["bluetooth", "status"]),
     case("bluetooth-enable", &["bluetooth", "enable"]),
     case("bluetooth-disable", &["bluetooth", "disable"]),

@@ -53,6 +53,7 @@ struct Page {
 }
 
 const PAGES: &[Page] = &[
+    Page { file: "access-point.md", configuration: "{}", before: "", values: &[] },
     Page {
         file: "alerts.md",
         configuration: "{}",
