@@ -1,6 +1,7 @@
 import type { Text } from '..'
 
 export const functions: Text['functions'] = {
+  access_point: 'Access Point',
   alert_deliveries: 'Zustellung der Alarme',
   alerts: 'Alarme',
   anomalies: 'Auffälligkeiten',

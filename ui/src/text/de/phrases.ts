@@ -30,6 +30,13 @@ const CONTENTS: Record<string, string> = {
   resolver_name: 'TLS oder QUIC zum Namen eines öffentlichen Resolvers',
 }
 
+const DENIED: Record<string, string> = {
+  trust_lan_denied: 'hält ihn von anderen Netzen des LAN fern',
+  trust_internet_denied: 'hält ihn vom Internet fern',
+  no_policy_reject: 'lässt ihn nur nach Richtlinien hinaus',
+  admin_denied: 'lässt ihn das Gateway nicht verwalten',
+}
+
 const hop = (p: Params) => `${KINDS[p.text('kind')] ?? p.text('kind')} ${p.text('target')}`
 
 /** English of the gateway in brackets. */
@@ -130,6 +137,10 @@ const phrases: Record<Phrase['code'], PhraseText> = {
   ],
   unknown_host_internet: () => [
     'er ist kein bekanntes Gerät, und die Einstellung network.unknown_hosts hält ihn vom Internet fern',
+  ],
+  guest_network: (p) => [`das Gastnetz ${DENIED[p.text('denied')] ?? 'verbietet es ihm'}`],
+  segment_class: (p) => [
+    `die Vertrauensklasse des Segments „${p.text('segment')}“ ${DENIED[p.text('denied')] ?? 'verbietet es ihm'}`,
   ],
   hop_down: (p) => [
     `${hop(p)} ist ${p.text('state') === 'down' ? 'ausgefallen' : 'nicht verfügbar'}`,

@@ -1,5 +1,6 @@
 /** Functions of the gateway, as the checks and subsystems name them. */
 export const functions = {
+  access_point: 'Access point',
   alert_deliveries: 'Delivery of alerts',
   alerts: 'Alerts',
   anomalies: 'Anomalies',
