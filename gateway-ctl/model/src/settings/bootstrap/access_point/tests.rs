@@ -109,7 +109,7 @@ fn guests_have_a_network_name_and_interface_of_their_own() {
     );
     assert_eq!(
         of("ssid: guests, subnet: 10.9.0.128/25, ip: 10.8.0.1, passphrase: battery staple"),
-        ["guest.subnet", "guest.ip"]
+        ["guest.ip", "guest.subnet"]
     );
     assert_eq!(of("ssid: guests, subnet: 10.8.0.0/24, ip: 10.8.0.1"), ["guest.passphrase"]);
 }
