@@ -56,6 +56,7 @@ pub(crate) fn list(api: &Arc<Api>, tls: Arc<Tls>, hangup: Signal) -> Vec<Service
         mqtt_states.service(),
         flow_exports.service(metrics_page(api)),
         federation.service(),
+        federation.bus_service(),
         mesh.service(),
         mesh_member.service(),
         assistant.service(),

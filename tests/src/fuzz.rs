@@ -13,6 +13,7 @@ mod dhcp6;
 mod dhcp_report;
 mod dns;
 mod federation;
+mod federation_bus;
 mod flow_record;
 mod hostapd_reply;
 mod inputs;
@@ -49,6 +50,7 @@ pub use dhcp4::dhcp4;
 pub use dhcp6::dhcp6;
 pub use dns::dns;
 pub use federation::federation;
+pub use federation_bus::federation_bus;
 pub use flow_record::flow_record;
 pub use hostapd_reply::hostapd_reply;
 pub use json::json;
@@ -90,6 +92,7 @@ pub const TARGETS: [Target; 25] = [
     Target { name: "json", run: json, words: mutation::JSON },
     Target { name: "flow_record", run: flow_record, words: mutation::FLOW_RECORD },
     Target { name: "federation", run: federation, words: mutation::FEDERATION },
+    Target { name: "federation_bus", run: federation_bus, words: mutation::FEDERATION_BUS },
     Target { name: "assistant", run: assistant, words: mutation::ASSISTANT },
     Target { name: "dns", run: dns, words: mutation::DNS },
     Target { name: "lists", run: lists, words: mutation::LISTS },

@@ -38,6 +38,7 @@ mod fail_policies;
 mod fast_path;
 mod fast_path_xdp;
 mod federation;
+mod federation_bus;
 mod filtering;
 mod flow_check;
 mod flow_export;

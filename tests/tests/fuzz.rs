@@ -106,6 +106,11 @@ fn no_message_of_a_gateway_changes_what_was_not_asked_for() {
 }
 
 #[test]
+fn no_message_of_a_hub_is_misread() {
+    replay("federation_bus", 20_000);
+}
+
+#[test]
 fn no_stun_message_is_misread() {
     replay("stun", 30_000);
 }

@@ -1,5 +1,6 @@
 //! Federation: peers of this gateway, their roles, the exchange of keys, and the synchronisation.
 
+mod bus;
 mod exchange;
 mod observed;
 mod sync;
@@ -31,6 +32,7 @@ pub(super) fn rows(t: &mut Table) {
     t.alias(Get, "/gateway-nodes/{id}", "/nodes/{id}", "get_gateway_node");
     t.alias(Put, "/gateway-nodes/{id}", "/nodes/{id}", "replace_gateway_node");
     t.alias(Delete, "/gateway-nodes/{id}", "/nodes/{id}", "delete_gateway_node");
+    bus::rows(t);
     exchange::rows(t);
     sync::rows(t);
     views::rows(t);

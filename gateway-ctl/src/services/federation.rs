@@ -6,6 +6,7 @@
 
 mod accept;
 mod apply;
+mod bus;
 mod client;
 mod events;
 mod exchange;
@@ -30,11 +31,13 @@ use crate::services::active_alerts::ActiveAlerts;
 use crate::store::Store;
 use crate::tls::Factory;
 use crate::world::Worlds;
+use bus::status::Bus;
 use client::PeerClient;
 use events::EventLog;
 use identity::Identity;
 use observed::PeerStates;
 
+pub use bus::status::{BusState, BusStatus};
 pub use events::{EventKind, FederationEvent};
 pub use exchange::{ExchangeError, ExchangeRequest};
 pub use observed::PeerState;
@@ -53,6 +56,7 @@ pub struct Federation {
     client: PeerClient,
     events: EventLog,
     peers: PeerStates,
+    bus: Bus,
     /// Notified when a pull is due at once.
     due: Notify,
     /// Held during a pull: one at a time.
@@ -76,6 +80,7 @@ impl Federation {
             client: PeerClient::new(tls, endpoint_names),
             events: EventLog::default(),
             peers: PeerStates::default(),
+            bus: Bus::default(),
             due: Notify::new(),
             pulling: tokio::sync::Mutex::default(),
         })

@@ -167,6 +167,18 @@ pub const FEDERATION: &Words = &[
     b"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
 ];
 
+pub const FEDERATION_BUS: &Words = &[
+    b"MSG gwfed.devices.U 2 ",
+    b"HMSG _INBOX.U 1 12 ",
+    b"NATS/1.0 503\r\n\r\n",
+    b"INFO {",
+    b"-ERR 'x'\r\n",
+    b"\r\n",
+    b"\"kind\":\"dns\"",
+    b"\"heads\":{\"devices\":",
+    b"\"offer\":{\"revision\":",
+];
+
 pub const STUN: &Words = &[
     &[1, 1],
     &[1, 0x11],

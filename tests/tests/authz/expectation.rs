@@ -122,6 +122,7 @@ const ADMIN_ONLY: &[&str] = &[
     "POST /federation-roles",
     "PUT /federation-roles/{id}",
     "DELETE /federation-roles/{id}",
+    "PUT /federation/bus",
     // "mesh create-key"; registration returns a key of the same kind
     "POST /mesh/create-key",
     "POST /mesh/register",

@@ -57,6 +57,9 @@ fn sample(key: &str) -> Option<Value> {
             json!({"targets": [{"url": "http://probe.example/generate_204", "address": "192.0.2.80"}]})
         }
         "dns.extfilter" => json!({"url": "http://192.0.2.9:8080", "password": "s3cret-of-pihole"}),
+        "federation.bus" => {
+            json!({"enabled": true, "url": "tls://hub.example", "credentials": "gw:s3cret-of-the-hub"})
+        }
         "flows.export" => {
             json!({"syslog": {"enabled": true, "host": "logs.example"},
             "otlp": {"enabled": true, "url": "https://otlp.example:4318", "bearer": "s3cret-of-otlp"}})

@@ -15,11 +15,11 @@ const BRANCH: &str = "http://192.168.10.30:8080/";
 const KINDS: &str = "devices,routing";
 
 /// Two gateways that do not know each other.
-struct Gateways {
+pub(super) struct Gateways {
     // Field order is drop order: the branch before the network that it is in.
-    branch: Daemon,
+    pub(super) branch: Daemon,
     _host: Host,
-    main: Testbed,
+    pub(super) main: Testbed,
 }
 
 impl Gateways {
@@ -40,7 +40,7 @@ impl Gateways {
     }
 
     /// Both have exchanged keys and approved each other; the branch follows the main gateway.
-    fn synced() -> Gateways {
+    pub(super) fn synced() -> Gateways {
         let gateways = Gateways::start();
         let made = gateways.exchange();
         approve(gateways.branch.api(), &made);
@@ -68,18 +68,18 @@ impl Gateways {
     }
 
     /// Lets the branch take these kinds.
-    fn follow(&self, kinds: &str) {
+    pub(super) fn follow(&self, kinds: &str) {
         let fields = json!({"role": "primary", "sync_policy": "pull", "sync_resources": KINDS,
             "allowed_receive_resources": kinds});
         self.set(self.branch.api(), fields);
     }
 
-    fn sync(&self) -> anyhow::Result<Value> {
+    pub(super) fn sync(&self) -> anyhow::Result<Value> {
         Ok(self.branch.api().post("/federation/sync", &json!({"peer": MAIN}))?[0].clone())
     }
 }
 
-fn node(api: &Api) -> Value {
+pub(super) fn node(api: &Api) -> Value {
     api.get("/nodes").expect("nodes")[0].clone()
 }
 

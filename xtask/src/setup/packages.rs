@@ -95,6 +95,7 @@ const PACKAGES: &[Package] = &[
     package("microsocks", "microsocks", Need::Run, "a SOCKS5 proxy that takes connections only"),
     package("mosquitto", "mosquitto", Need::Test, "a broker for MQTT in the tests"),
     package("mosquitto-clients", "mosquitto_sub", Need::Test, "reads what it has"),
+    package("nats-server", "nats-server", Need::Test, "a hub of the federation in the tests"),
     package("ndisc6", "rdisc6", Need::Test, "solicits router advertisements"),
     package("nfdump", "nfcapd", Need::Test, "a collector of IPFIX in the tests"),
     package("nftables", "nft", Need::Run, "masquerade, and the peers of the benches"),

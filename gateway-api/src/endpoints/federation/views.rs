@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use gateway_core::federation::offer::Manifest;
-use gateway_ctl::services::federation::{EventKind, FederationEvent};
+use gateway_ctl::services::federation::{BusStatus, EventKind, FederationEvent};
 use gateway_model::bulk_edit::{SyncedObject, inventory};
 use gateway_model::kinds::{NodeStatus, SyncKind, fingerprint, fingerprint_words};
 use gateway_model::{Id, State};
@@ -72,6 +72,8 @@ struct FederationStatus {
     last_sync: Option<Timestamp>,
     /// Peers whose last pull failed, with the reason.
     errors: Vec<String>,
+    /// Session with the hub.
+    bus: BusStatus,
 }
 
 /// Peer, and what is exchanged with it.
@@ -131,6 +133,7 @@ async fn status(cx: Cx, _: Req<()>) -> Result<FederationStatus, ApiError> {
         received_objects,
         last_sync,
         errors,
+        bus: open.federation.bus_status(),
     })
 }
 

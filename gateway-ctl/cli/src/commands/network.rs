@@ -59,6 +59,32 @@ const NODES: &[Column] = &[
     column("SYNC_RESOURCES", "sync_resources"),
 ];
 
+const HUB: &[Flag] = &[
+    Flag {
+        name: "listen",
+        value: "address",
+        field: "listen",
+        integer: false,
+        required: false,
+        about: "Address and port at which it listens (default 0.0.0.0:4222)",
+    },
+    Flag {
+        name: "tls-certificate",
+        value: "file",
+        field: "tls_certificate",
+        integer: false,
+        required: false,
+        about: "Its certificate in PEM (default: no TLS)",
+    },
+    Flag {
+        name: "tls-key",
+        value: "file",
+        field: "tls_key",
+        integer: false,
+        required: false,
+        about: "Key of the certificate in PEM",
+    },
+];
 const SYNC: &[Flag] = &[Flag {
     name: "peer",
     value: "url",
@@ -254,6 +280,12 @@ fn remote_gateways(kinds: &mut Vec<Kind>) {
                 "federation sync --peer https://gateway2.example:8080",
                 "federation sync --peer=https://gateway2.example:8080",
             ]),
+            command("hub", get("/federation/hub"), "Configuration and unit for a NATS server as the hub")
+                .flags(HUB)
+                .examples([
+                    "federation hub | jq -r .configuration",
+                    "federation hub --tls-certificate /etc/hub.pem --tls-key /etc/hub.key | jq -r .configuration",
+                ]),
         ],
     );
 }

@@ -28,6 +28,7 @@ pub enum Purpose {
     PullRequest,
     PullReply,
     Manifest,
+    Publication,
 }
 
 impl Purpose {
@@ -38,6 +39,7 @@ impl Purpose {
         Purpose::PullRequest,
         Purpose::PullReply,
         Purpose::Manifest,
+        Purpose::Publication,
     ];
 
     const fn as_str(self) -> &'static str {
@@ -47,6 +49,7 @@ impl Purpose {
             Purpose::PullRequest => "gateway-federation/1 pull request",
             Purpose::PullReply => "gateway-federation/1 pull reply",
             Purpose::Manifest => "gateway-federation/1 manifest",
+            Purpose::Publication => "gateway-federation/1 publication",
         }
     }
 }
@@ -253,7 +256,7 @@ pub struct KindOffer {
 }
 
 /// Reads a payload of the form that this version knows. The form comes first: a newer one may have other fields.
-fn parse<T: serde::de::DeserializeOwned>(payload: &str) -> Result<T, MessageError> {
+pub(super) fn parse<T: serde::de::DeserializeOwned>(payload: &str) -> Result<T, MessageError> {
     #[derive(Deserialize)]
     struct Head {
         schema: u32,

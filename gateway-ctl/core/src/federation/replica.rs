@@ -109,6 +109,25 @@ impl Replica {
         Ok(changes)
     }
 
+    /// Takes kinds that the node has published for all, whose signatures were verified. Those that are older than what is
+    /// held came late, and change nothing.
+    pub fn publication(
+        &self,
+        kinds: BTreeMap<SyncKind, KindOffer>,
+        version: &str,
+        held: impl Fn(SyncKind) -> BTreeSet<Id>,
+        now: Timestamp,
+    ) -> Result<Vec<Change>, Refusal> {
+        let mut changes = Vec::new();
+        for (kind, offer) in kinds {
+            let is_late = self.kinds.get(&kind).is_some_and(|known| offer.revision < known.revision);
+            if !is_late {
+                changes.extend(self.change(kind, offer, version, &held, now)?);
+            }
+        }
+        Ok(changes)
+    }
+
     fn change(
         &self,
         kind: SyncKind,

@@ -84,6 +84,16 @@ fn cases() -> Vec<Case> {
             here: json!({"resolver": "192.0.2.2"}),
         },
         Case {
+            name: "federation.bus",
+            input: json!({"url": "tls://hub.example", "credentials": "gw:s3cret"}),
+            elsewhere: vec![
+                json!({"url": "tls://evil.example"}),
+                json!({"url": "nats://hub.example"}),
+                json!({"url": "tls://hub.example", "ca_certificate": "-----BEGIN CERTIFICATE-----"}),
+            ],
+            here: json!({"url": "tls://HUB.example/", "enabled": true}),
+        },
+        Case {
             name: "flows.export",
             input: json!({"otlp": {"url": "https://otlp.example", "bearer": "s3cret"}}),
             elsewhere: vec![

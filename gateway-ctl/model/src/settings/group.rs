@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 
 use super::groups::{
     AlertEmail, AlertMqtt, AlertWebhook, AssistantConfig, BackupConfig, BluetoothFailover, BluetoothSettings,
-    CaptiveCheck, CoverSettings, DeadmanSettings, DhcpConfig, DnsRotation, ExtFilterConfig, FlowExport,
-    InterfacesConfig, LeakCheckSettings, PrivacyBlocks, PrivacyMode,
+    CaptiveCheck, CoverSettings, DeadmanSettings, DhcpConfig, DnsRotation, ExtFilterConfig, FederationBus,
+    FlowExport, InterfacesConfig, LeakCheckSettings, PrivacyBlocks, PrivacyMode,
 };
 use crate::capability::Capability;
 use crate::decode;
@@ -69,6 +69,7 @@ pub const GROUPS: &[GroupKind] = &[
     GroupKind::of::<DhcpConfig>(),
     GroupKind::of::<DnsRotation>(),
     GroupKind::of::<ExtFilterConfig>(),
+    GroupKind::of::<FederationBus>(),
     GroupKind::of::<FlowExport>(),
     GroupKind::of::<InterfacesConfig>(),
     GroupKind::of::<LeakCheckSettings>(),

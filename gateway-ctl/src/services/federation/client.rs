@@ -21,8 +21,8 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_REPLY_BYTES: u64 = 64 * 1024 * 1024;
 
 pub(super) struct PeerClient {
-    tls: Client,
-    endpoint_names: Resolver,
+    pub(super) tls: Client,
+    pub(super) endpoint_names: Resolver,
 }
 
 /// Reason why a peer gave no answer of use.

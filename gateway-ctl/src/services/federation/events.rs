@@ -29,6 +29,10 @@ pub enum EventKind {
     ConflictResolved,
     /// A change that arrived was not applied.
     ResourceRejected,
+    /// A session with the hub has begun.
+    BusConnected,
+    /// The session with the hub has ended; changes are pulled.
+    BusLost,
 }
 
 /// Event of the federation.

@@ -44,9 +44,16 @@ pub struct SyncResult {
     pub error: Option<String>,
 }
 
-/// Reason why a pull failed.
+/// Transport by which a change came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Transport {
+    Pull,
+    Bus,
+}
+
+/// Reason why a change of a node was not taken.
 #[derive(Debug, thiserror::Error)]
-enum PullError {
+pub(super) enum PullError {
     #[error("the key of this gateway cannot be read")]
     NoKey,
     #[error(transparent)]
@@ -136,7 +143,7 @@ impl Federation {
         let outcome = self.pull_once(&node).await;
         let (changed, error) = match outcome {
             Ok(changed) => {
-                self.report_success(&node, &changed);
+                self.report_success(&node, &changed, Transport::Pull);
                 (changed, None)
             }
             Err(error) => {
@@ -148,8 +155,18 @@ impl Federation {
     }
 
     async fn pull_once(self: &Arc<Self>, node: &Arc<Node>) -> Result<Vec<SyncKind>, PullError> {
-        let (mut replica, changes) = self.fetch(node).await?;
+        let (replica, changes) = self.fetch(node).await?;
         self.confirm_pending().await?;
+        self.take_changes(node, replica, changes).await
+    }
+
+    /// Applies changes of a node that were verified, and reaches the node once more. Needs the lock of pulls.
+    pub(super) async fn take_changes(
+        self: &Arc<Self>,
+        node: &Arc<Node>,
+        mut replica: Replica,
+        changes: Vec<Change>,
+    ) -> Result<Vec<SyncKind>, PullError> {
         let is_new = |change: &Change| {
             let received = &change.received;
             !self.peers.was_rolled_back(node.meta.id, received.kind, &received.hash)
@@ -226,7 +243,7 @@ impl Federation {
         Ok((replica, changes))
     }
 
-    fn report_success(&self, node: &Node, changed: &[SyncKind]) {
+    pub(super) fn report_success(&self, node: &Node, changed: &[SyncKind], transport: Transport) {
         let (id, subject) = (node.meta.id, node.meta.id.to_string());
         let now = self.store.clock().now();
         let before = self.peers.update(id, |peer| {
@@ -243,11 +260,16 @@ impl Federation {
         }
         if !changed.is_empty() {
             let kinds: Vec<&str> = changed.iter().map(|kind| kind.as_str()).collect();
-            self.note(EventKind::SyncCompleted, id, format!("Took {}.", kinds.join(", ")));
+            let kinds = kinds.join(", ");
+            let message = match transport {
+                Transport::Pull => format!("Took {kinds}."),
+                Transport::Bus => format!("Took {kinds} over the hub."),
+            };
+            self.note(EventKind::SyncCompleted, id, message);
         }
     }
 
-    fn report_failure(&self, node: &Node, error: &PullError) {
+    pub(super) fn report_failure(&self, node: &Node, error: &PullError) {
         let (id, message) = (node.meta.id, error.to_string());
         let kind = error.event();
         let now = self.store.clock().now();

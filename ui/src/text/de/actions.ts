@@ -46,6 +46,7 @@ const OBJECTS: Record<string, string> = {
   enforcement: 'Durchsetzung',
   exception: 'Ausnahme',
   federation: 'Verbund',
+  federation_bus: 'Hub des Verbunds',
   federation_role: 'Verbundrolle',
   flow_export: 'Sammler von Flows',
   host: 'Host',

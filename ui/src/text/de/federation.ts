@@ -13,6 +13,12 @@ export const federation: Text['federation'] = {
   peersHint:
     'Was ausgetauscht wird, folgt aus den Einstellungen beider Enden. Jedes Objekt hat einen Besitzer.',
   empty: 'Kein anderes Gateway ist bekannt. Tausche Schlüssel mit einem aus und gib es an beiden Enden frei.',
+  hub: 'Hub',
+  hubStates: {
+    off: 'Keiner: Änderungen werden geholt.',
+    connecting: 'Nicht verbunden: Änderungen werden geholt.',
+    connected: 'Verbunden: Änderungen kommen sofort.',
+  },
   own: 'Dieses Gateway',
   ownHint: 'Wer andere Gateways verwaltet, vergleicht diese Wörter vor der Freigabe.',
   words: 'Wörter des Schlüssels',
@@ -104,6 +110,8 @@ export const federation: Text['federation'] = {
     conflict_detected: 'Konflikt',
     conflict_resolved: 'Konflikt beendet',
     resource_rejected: 'Änderung hier abgelehnt',
+    bus_connected: 'Sitzung mit dem Hub',
+    bus_lost: 'Sitzung mit dem Hub verloren',
   },
   fields: {
     name: 'Name',

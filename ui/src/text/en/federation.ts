@@ -14,6 +14,12 @@ export const federation = {
   peers: 'Gateways',
   peersHint: 'What is exchanged follows from the settings at both ends. Each object has one owner.',
   empty: 'No other gateway is known. Exchange keys with one, and approve it at both ends.',
+  hub: 'Hub',
+  hubStates: {
+    off: 'None: changes are pulled.',
+    connecting: 'Not connected: changes are pulled.',
+    connected: 'Connected: changes arrive at once.',
+  } satisfies Record<Schemas['BusState'], string>,
   own: 'This gateway',
   ownHint: 'Administrators of other gateways compare these words before they approve.',
   words: 'Words of the key',
@@ -106,6 +112,8 @@ export const federation = {
     conflict_detected: 'Conflict',
     conflict_resolved: 'Conflict ended',
     resource_rejected: 'Change refused here',
+    bus_connected: 'Session with the hub',
+    bus_lost: 'Session with the hub lost',
   } satisfies Record<Schemas['EventKind'], string>,
   fields: {
     name: 'Name',

@@ -57,7 +57,21 @@ impl Receiver {
     fn take(&mut self, reply: PullReply) -> Result<(), Refusal> {
         let held: BTreeSet<Id> = self.content.keys().copied().collect();
         let changes = self.replica.reply(reply, |_| held.clone(), Timestamp::UNIX_EPOCH)?;
-        for change in &changes {
+        self.write(&changes);
+        Ok(())
+    }
+
+    /// Takes the objects of a reply as a publication, which answers no request.
+    fn take_published(&mut self, publication: PullReply) -> Result<(), Refusal> {
+        let held: BTreeSet<Id> = self.content.keys().copied().collect();
+        let PullReply { kinds, version, .. } = publication;
+        let changes = self.replica.publication(kinds, &version, |_| held.clone(), Timestamp::UNIX_EPOCH)?;
+        self.write(&changes);
+        Ok(())
+    }
+
+    fn write(&mut self, changes: &[Change]) {
+        for change in changes {
             for id in &change.deleted {
                 self.content.remove(id);
             }
@@ -66,8 +80,7 @@ impl Receiver {
                 self.content.insert(id, object["name"].as_str().unwrap().to_owned());
             }
         }
-        self.replica.written(&changes);
-        Ok(())
+        self.replica.written(changes);
     }
 
     /// Loses what is not durable.
@@ -92,6 +105,10 @@ enum Step {
     RestartReceiver,
     /// The node answers all requests so far from a copy of its earlier state, as one restored from a backup.
     AnswerFromBackup,
+    /// The node publishes its state over the hub.
+    Publish,
+    /// A publication arrives, and may arrive late and again.
+    ArrivePublished(usize),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -103,18 +120,21 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (0usize..8).prop_map(Step::Lose),
         1 => Just(Step::RestartReceiver),
         1 => Just(Step::AnswerFromBackup),
+        4 => Just(Step::Publish),
+        4 => (0usize..16).prop_map(Step::ArrivePublished),
     ]
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
-    /// Random histories of edits, deletions, lost, late, repeated and reordered replies, restarts and restored backups. A
-    /// receiver holds only states that the node had, never an older one after a newer one, and in the end the last one.
+    /// Random histories of edits, deletions, lost, late, repeated and reordered replies and publications, restarts and
+    /// restored backups. A receiver holds only states that the node had, never an older one after a newer one, and in the end the last one.
     #[test]
     fn no_object_is_lost_or_resurrected(steps in proptest::collection::vec(step(), 1..120)) {
         let (mut node, mut receiver) = (Node::default(), Receiver::default());
         let (mut history, mut under_way) = (vec![node.clone()], Vec::<PullReply>::new());
+        let mut published = Vec::<PullReply>::new();
         let mut held_revision = 0;
         for step in steps {
             match step {
@@ -130,7 +150,14 @@ proptest! {
                     under_way.push(backup.answer(&receiver.request()));
                 }
                 Step::RestartReceiver => receiver.restart(),
-                Step::Arrive(_) | Step::Lose(_) => {}
+                Step::Publish => {
+                    let all = PullRequest { have: BTreeMap::new(), ..Replica::default().request(&[KIND], KEY, String::new(), Timestamp::UNIX_EPOCH) };
+                    published.push(node.answer(&all));
+                }
+                Step::ArrivePublished(index) if index < published.len() => {
+                    drop(receiver.take_published(published[index].clone()));
+                }
+                Step::Arrive(_) | Step::Lose(_) | Step::ArrivePublished(_) => {}
             }
             if history.last().unwrap().content != node.content {
                 node.revision += 1;

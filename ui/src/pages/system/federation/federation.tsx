@@ -75,6 +75,13 @@ function Own({ status }: { status: Schemas['FederationStatus'] }) {
       facts={[
         [words.words, status.fingerprint_words, 'mono'],
         [words.fingerprint, status.fingerprint, 'mono'],
+        [
+          words.hub,
+          <>
+            {words.hubStates[status.bus.state]}
+            {status.bus.error ? <span lang="en"> {status.bus.error}</span> : null}
+          </>,
+        ],
         [words.ownObjects, formatNumber(status.own_objects)],
         [words.receivedObjects, formatNumber(status.received_objects)],
       ]}
