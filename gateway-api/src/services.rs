@@ -57,6 +57,7 @@ pub(crate) fn list(api: &Arc<Api>, tls: Arc<Tls>, hangup: Signal) -> Vec<Service
         flow_exports.service(metrics_page(api)),
         federation.service(),
         federation.bus_service(),
+        federation.notice_service(),
         mesh.service(),
         mesh_member.service(),
         assistant.service(),

@@ -73,6 +73,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("PUT /bluetooth/name", NO_ADAPTER),
     ("DELETE /bluetooth/devices/{mac}", NO_ADAPTER),
     ("POST /federation/exchange", "another gateway signs it: e2e federation"),
+    ("POST /federation/notice", "another gateway signs it: e2e federation"),
     ("POST /federation/pull", "another gateway signs it: e2e federation"),
     ("POST /auth/setup", "there are accounts already: authz accounts"),
     ("GET /diagnostics/bundle/{id}", "the id of a bundle is not among the examples: contract support_bundle"),

@@ -11,6 +11,7 @@ mod client;
 mod events;
 mod exchange;
 mod identity;
+mod notices;
 mod observed;
 mod pull;
 mod serve;
@@ -35,6 +36,7 @@ use bus::status::Bus;
 use client::PeerClient;
 use events::EventLog;
 use identity::Identity;
+use notices::counts::NoticeCounts;
 use observed::PeerStates;
 
 pub use bus::status::{BusState, BusStatus};
@@ -57,6 +59,7 @@ pub struct Federation {
     events: EventLog,
     peers: PeerStates,
     bus: Bus,
+    notices: NoticeCounts,
     /// Notified when a pull is due at once.
     due: Notify,
     /// Held during a pull: one at a time.
@@ -81,6 +84,7 @@ impl Federation {
             events: EventLog::default(),
             peers: PeerStates::default(),
             bus: Bus::default(),
+            notices: NoticeCounts::default(),
             due: Notify::new(),
             pulling: tokio::sync::Mutex::default(),
         })

@@ -35,6 +35,7 @@ const OPEN: &[&str] = &[
     // Other gateways sign these with the keys that administrators have approved.
     "POST /federation/exchange",
     "POST /federation/pull",
+    "POST /federation/notice",
 ];
 
 /// "DNS query log, captures content, per-client history", and the plaintext export.

@@ -124,6 +124,7 @@ fn every_change_that_is_built_has_an_audit_action() {
         "POST /tunnels/generate-keys",
         "POST /bridges/{id}/test",
         "POST /captive/check",
+        "POST /federation/notice",
         "POST /federation/pull",
     ];
     for endpoint in endpoints::table().endpoints().iter().filter(|endpoint| endpoint.needs().is_none()) {

@@ -12,13 +12,15 @@ use crate::e2e::SOON;
 
 const MAIN: &str = "http://192.168.10.1:8080/";
 const BRANCH: &str = "http://192.168.10.30:8080/";
+/// Counter of the notices that made the gateway pull.
+const TAKEN: &str = "gateway_federation_notices_total{result=\"taken\"}";
 const KINDS: &str = "devices,routing";
 
 /// Two gateways that do not know each other.
 pub(super) struct Gateways {
     // Field order is drop order: the branch before the network that it is in.
     pub(super) branch: Daemon,
-    _host: Host,
+    host: Host,
     pub(super) main: Testbed,
 }
 
@@ -36,7 +38,7 @@ impl Gateways {
         let mut branch = Daemon::prepare_in(&host.namespace, &prefix).expect("a configuration");
         branch.configure(&listen).expect("a configuration");
         branch.start().expect("the branch");
-        Gateways { branch, _host: host, main }
+        Gateways { branch, host, main }
     }
 
     /// Both have exchanged keys and approved each other; the branch follows the main gateway.
@@ -268,6 +270,26 @@ fn requests_without_the_key_of_an_approved_node_get_nothing() {
         .send("POST", "/federation/sync", Some(&json!({"peer": MAIN})))
         .expect("an answer");
     assert_eq!(refused.status, 502, "{}", refused.body);
+}
+
+/// Without a notice, each would wait for a pull of every 30 seconds.
+#[test]
+fn changes_are_pulled_at_once_after_a_notice() {
+    let gateways = Gateways::synced();
+    let branch = gateways.branch.api();
+    for number in 1..=5 {
+        let device = json!({"name": format!("device {number}"), "mac": format!("02:00:00:aa:00:0{number}")});
+        let id = create(gateways.main.api(), "/devices", &device).expect("a device");
+        wait_ok(SOON * 3, "the device to arrive", || branch.get(&format!("/devices/{id}"))).expect("it arrives");
+    }
+    // The periodic pull may have been faster by chance, though not each time.
+    let metrics = gateways.host.namespace.run("curl", &["-s", "http://127.0.0.1:8080/metrics"]).expect("metrics");
+    let taken = metrics.lines().find_map(|line| line.strip_prefix(TAKEN)).expect("a counter");
+    assert!(taken.trim().parse::<u32>().expect("a number") >= 3, "{taken}");
+
+    let forged = json!({"payload": "{}", "public_key": node(branch)["public_key"], "signature": "AAAA"});
+    let refused = branch.send("POST", "/federation/notice", Some(&forged)).expect("an answer");
+    assert_eq!((refused.status, &refused.body["error"]["code"]), (403, &json!("forbidden")));
 }
 
 #[test]

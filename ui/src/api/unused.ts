@@ -22,6 +22,7 @@ export const unused: Record<string, string> = {
   'POST /mesh/up': 'a membership is set up by the command; the page shows its state',
   'GET /mesh/peers/{id}': 'the list has each of them whole',
   'POST /federation/exchange': 'for other gateways',
+  'POST /federation/notice': 'for other gateways',
   'POST /federation/pull': 'for other gateways',
   'DELETE /dns/allowlist': 'for scripts that change many names at once; the pages change one each',
   'DELETE /dns/blocklist': 'for scripts that change many names at once; the pages change one each',

@@ -5,7 +5,7 @@ use gateway_ctl::services::federation::{ServeError, SyncResult};
 use gateway_model::Resource;
 use gateway_model::kinds::Node;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::authorization::Access;
 use crate::blocking::blocking;
@@ -32,6 +32,15 @@ pub(super) fn rows(t: &mut Table) {
         .access(Access::Open)
         .answers(&[Code::Forbidden, Code::InvalidState])
         .heavy()
+        .requires_input();
+    t.question("/federation/notice", "notice_federation", notice)
+        .summary("Notice that another gateway has changed objects")
+        .doc(
+            "Gateways call it. It needs no credential: the key of an approved node signs it. A pull from this node follows at \
+             once, unless this gateway has the revisions that the notice names. One pull answers many notices.",
+        )
+        .access(Access::Open)
+        .answers(&[Code::Forbidden, Code::InvalidState])
         .requires_input();
 }
 
@@ -76,16 +85,31 @@ async fn sync(cx: Cx, request: Req<SyncInput>) -> Result<Vec<SyncResult>, ApiErr
 async fn pull(cx: Cx, request: Req<Envelope>) -> Result<Envelope, ApiError> {
     let federation = cx.open()?.federation.clone();
     let served = blocking(move || federation.serve(&request.input)).await?;
-    served.map_err(|error| {
-        let message = format!("The request has no answer: {error}.");
-        match error {
-            ServeError::Signature | ServeError::Addressee | ServeError::Repeated | ServeError::Clock => {
-                ApiError::new(Code::Forbidden, message)
-            }
-            ServeError::Message(_) => ApiError::bad_request(message),
-            ServeError::NoKey => ApiError::new(Code::InvalidState, message)
-                .detail("state", "no_key")
-                .detail("allowed", Vec::<String>::new()),
+    served.map_err(refused)
+}
+
+/// Answer to a notice.
+#[derive(Debug, Serialize, JsonSchema)]
+struct NoticeAnswer {
+    /// A pull follows.
+    pulls: bool,
+}
+
+async fn notice(cx: Cx, request: Req<Envelope>) -> Result<NoticeAnswer, ApiError> {
+    let federation = cx.open()?.federation.clone();
+    let noticed = blocking(move || federation.notice(&request.input)).await?;
+    noticed.map(|pulls| NoticeAnswer { pulls }).map_err(refused)
+}
+
+fn refused(error: ServeError) -> ApiError {
+    let message = format!("The message has no answer: {error}.");
+    match error {
+        ServeError::Signature | ServeError::Addressee | ServeError::Repeated | ServeError::Clock => {
+            ApiError::new(Code::Forbidden, message)
         }
-    })
+        ServeError::Message(_) => ApiError::bad_request(message),
+        ServeError::NoKey => ApiError::new(Code::InvalidState, message)
+            .detail("state", "no_key")
+            .detail("allowed", Vec::<String>::new()),
+    }
 }

@@ -29,6 +29,7 @@ pub enum Purpose {
     PullReply,
     Manifest,
     Publication,
+    Notice,
 }
 
 impl Purpose {
@@ -40,6 +41,7 @@ impl Purpose {
         Purpose::PullReply,
         Purpose::Manifest,
         Purpose::Publication,
+        Purpose::Notice,
     ];
 
     const fn as_str(self) -> &'static str {
@@ -50,6 +52,7 @@ impl Purpose {
             Purpose::PullReply => "gateway-federation/1 pull reply",
             Purpose::Manifest => "gateway-federation/1 manifest",
             Purpose::Publication => "gateway-federation/1 publication",
+            Purpose::Notice => "gateway-federation/1 notice",
         }
     }
 }
@@ -221,6 +224,26 @@ impl PullRequest {
     }
 }
 
+/// Payload of a notice that kinds have changed, so that a node pulls them now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Notice {
+    pub schema: u32,
+    /// Key of the gateway that is notified.
+    pub to: PublicKey,
+    pub nonce: String,
+    pub at: Timestamp,
+    /// Revisions of the kinds that it may fetch.
+    pub revisions: BTreeMap<String, u64>,
+}
+
+impl Notice {
+    pub fn parse(payload: &str) -> Result<Notice, MessageError> {
+        let notice: Notice = parse(payload)?;
+        check_lengths(&[("nonce", &notice.nonce)])?;
+        Ok(notice)
+    }
+}
+
 /// Payload of the answer to a [`PullRequest`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PullReply {
@@ -310,6 +333,7 @@ mod tests {
         fn any_text_is_read_or_refused(text in "\\PC{0,80}|\\{\"schema\":1,\"kinds\":\\{\"dns\":\\{\"revision\":[0-9]{1,3}\\}\\}\\}") {
             let _ = PullRequest::parse(&text);
             let _ = PullReply::parse(&text);
+            let _ = Notice::parse(&text);
             let _ = Acceptance::parse(text.as_bytes());
             if let Ok(envelope) = Envelope::parse(text.as_bytes()) {
                 prop_assert!(serde_json::to_vec(&envelope).is_ok());

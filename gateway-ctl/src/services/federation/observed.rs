@@ -57,6 +57,8 @@ struct Observed {
     nonces: VecDeque<String>,
     /// Hashes of states that were rolled back here, which are not taken again.
     rolled_back: BTreeMap<SyncKind, String>,
+    /// Hashes of the kinds that it had at its last pull.
+    held: BTreeMap<SyncKind, String>,
 }
 
 impl PeerStates {
@@ -85,6 +87,16 @@ impl PeerStates {
         }
         nonces.push_back(nonce.to_owned());
         true
+    }
+
+    /// Notes the hashes of the kinds that a node has.
+    pub(super) fn note_held(&self, node: Id, held: BTreeMap<SyncKind, String>) {
+        self.0.lock().entry(node).or_default().held = held;
+    }
+
+    /// Returns the hashes of the kinds that a node had at its last pull.
+    pub(super) fn held(&self, node: Id) -> BTreeMap<SyncKind, String> {
+        self.0.lock().get(&node).map(|observed| observed.held.clone()).unwrap_or_default()
     }
 
     pub(super) fn note_rollback(&self, node: Id, kind: SyncKind, hash: &str) {

@@ -28,6 +28,8 @@ use crate::supervise::blocking;
 /// Path of the pull at a node.
 const PULL_PATH: &str = "/federation/pull";
 const PERIOD: Duration = Duration::from_secs(30);
+/// Least time between the begins of two pulls, however many notices arrive.
+const MIN_INTERVAL: Duration = Duration::from_secs(1);
 /// Interval of attempts to reach the node after a change.
 const CONFIRM_INTERVAL: Duration = Duration::from_secs(2);
 
@@ -99,13 +101,17 @@ impl Federation {
         let mut revisions = self.store.watch();
         loop {
             let nodes = self.store.current().nodes.revision();
+            let begun = Instant::now();
             self.pull_all().await;
             let sleep = tokio::time::sleep(give_or_take_a_quarter(PERIOD));
             tokio::pin!(sleep);
             loop {
                 tokio::select! {
                     () = &mut sleep => break,
-                    () = self.due.notified() => break,
+                    () = self.due.notified() => {
+                        tokio::time::sleep_until(begun + MIN_INTERVAL).await;
+                        break;
+                    }
                     changed = revisions.changed() => {
                         if changed.is_err() {
                             return;

@@ -4,13 +4,15 @@
 //! and its fields permit, and no others; each request is checked again, so that a revocation counts at once.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use gateway_core::federation::message::{
     Envelope, MessageError, PullReply, PullRequest, Purpose, SCHEMA, signed_bytes,
 };
 use gateway_core::federation::offer::offer;
-use gateway_model::kinds::SyncKind;
-use jiff::SignedDuration;
+use gateway_model::kinds::{Node, SyncKind};
+use gateway_model::validated::PublicKey;
+use jiff::{SignedDuration, Timestamp};
 
 use super::identity::{Identity, is_signed_by};
 use super::{Federation, VERSION};
@@ -18,7 +20,7 @@ use super::{Federation, VERSION};
 /// Maximum difference between the clocks of two gateways.
 const MAX_SKEW: SignedDuration = SignedDuration::from_secs(300);
 
-/// Reason why a request for objects has no answer.
+/// Reason why a message of another gateway has no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ServeError {
     /// Says no more, because any host may ask.
@@ -39,25 +41,11 @@ pub enum ServeError {
 impl Federation {
     /// Answers a request of a node. May open the secret of the key.
     pub fn serve(&self, request: &Envelope) -> Result<Envelope, ServeError> {
-        let state = self.store.current();
-        let key = request.public_key;
-        let node = state.nodes.iter().find(|node| node.public_key == Some(key) && node.is_approved());
-        let bytes = signed_bytes(Purpose::PullRequest, &[&request.payload]);
-        let node =
-            node.filter(|_| is_signed_by(key, &bytes, &request.signature)).ok_or(ServeError::Signature)?;
-        let identity = Identity::of(&state).ok_or(ServeError::NoKey)?;
+        let (node, identity) = self.sender(request, Purpose::PullRequest)?;
         let body = PullRequest::parse(&request.payload)?;
-        if body.to != identity.public_key() {
-            return Err(ServeError::Addressee);
-        }
-        let now = self.store.clock().now();
-        if now.duration_since(body.at).abs() > MAX_SKEW {
-            return Err(ServeError::Clock);
-        }
-        if !self.peers.take_nonce(node.meta.id, &body.nonce) {
-            return Err(ServeError::Repeated);
-        }
-        self.peers.update(node.meta.id, |peer| peer.last_seen = Some(now));
+        self.check_fresh(&node, &identity, body.to, body.at, &body.nonce)?;
+        let (state, key) = (self.store.current(), request.public_key);
+        self.peers.note_held(node.meta.id, body.kinds().map(|(kind, hash)| (kind, hash.to_owned())).collect());
         let offered = node.offered_kinds(&state);
         let asked = body.kinds().filter(|(kind, _)| offered.contains(kind));
         let kinds: BTreeMap<SyncKind, _> =
@@ -71,6 +59,44 @@ impl Federation {
             kinds,
         };
         Ok(signed(&identity, Purpose::PullReply, &reply))
+    }
+
+    /// Returns the approved node whose key has signed a message, and the identity of this gateway.
+    pub(super) fn sender(
+        &self,
+        request: &Envelope,
+        purpose: Purpose,
+    ) -> Result<(Arc<Node>, Identity), ServeError> {
+        let state = self.store.current();
+        let key = request.public_key;
+        let node = state.nodes.arcs().find(|node| node.public_key == Some(key) && node.is_approved());
+        let bytes = signed_bytes(purpose, &[&request.payload]);
+        let node = node.filter(|_| is_signed_by(key, &bytes, &request.signature)).cloned();
+        let node = node.ok_or(ServeError::Signature)?;
+        Ok((node, Identity::of(&state).ok_or(ServeError::NoKey)?))
+    }
+
+    /// Checks that a message of a node is for this gateway, of now, and the first one with its nonce.
+    pub(super) fn check_fresh(
+        &self,
+        node: &Node,
+        identity: &Identity,
+        to: PublicKey,
+        at: Timestamp,
+        nonce: &str,
+    ) -> Result<(), ServeError> {
+        if to != identity.public_key() {
+            return Err(ServeError::Addressee);
+        }
+        let now = self.store.clock().now();
+        if now.duration_since(at).abs() > MAX_SKEW {
+            return Err(ServeError::Clock);
+        }
+        if !self.peers.take_nonce(node.meta.id, nonce) {
+            return Err(ServeError::Repeated);
+        }
+        self.peers.update(node.meta.id, |peer| peer.last_seen = Some(now));
+        Ok(())
     }
 }
 
