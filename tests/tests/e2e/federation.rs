@@ -280,10 +280,12 @@ fn changes_are_pulled_at_once_after_a_notice() {
     for number in 1..=5 {
         let device = json!({"name": format!("device {number}"), "mac": format!("02:00:00:aa:00:0{number}")});
         let id = create(gateways.main.api(), "/devices", &device).expect("a device");
-        wait_ok(SOON * 3, "the device to arrive", || branch.get(&format!("/devices/{id}"))).expect("it arrives");
+        wait_ok(SOON * 3, "the device to arrive", || branch.get(&format!("/devices/{id}")))
+            .expect("it arrives");
     }
     // The periodic pull may have been faster by chance, though not each time.
-    let metrics = gateways.host.namespace.run("curl", &["-s", "http://127.0.0.1:8080/metrics"]).expect("metrics");
+    let metrics =
+        gateways.host.namespace.run("curl", &["-s", "http://127.0.0.1:8080/metrics"]).expect("metrics");
     let taken = metrics.lines().find_map(|line| line.strip_prefix(TAKEN)).expect("a counter");
     assert!(taken.trim().parse::<u32>().expect("a number") >= 3, "{taken}");
 

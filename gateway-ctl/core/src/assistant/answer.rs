@@ -129,12 +129,23 @@ pub fn answer_schema() -> Value {
     })
 }
 
-/// Reads an answer. Suggestions beyond the limit are left out.
+/// Reads an answer. Suggestions beyond the limit are left out, and all of them if the answer was cut off among them.
 pub fn read_answer(text: &str) -> Result<ModelAnswer, ReplyFormError> {
-    let mut answer: ModelAnswer = serde_json::from_str(text.trim())?;
+    let mut answer: ModelAnswer = match serde_json::from_str(text.trim()) {
+        Ok(answer) => answer,
+        Err(error) => words_before_the_cut(text).ok_or(error)?,
+    };
     answer.suggestions.truncate(MAX_SUGGESTIONS);
     answer.answer = answer.answer.chars().take(MAX_ANSWER).collect();
     Ok(answer)
+}
+
+/// Returns the words of an answer that was cut off behind them: small models write bodies of calls without an end.
+fn words_before_the_cut(text: &str) -> Option<ModelAnswer> {
+    let rest = text.trim_start().strip_prefix('{')?.trim_start();
+    let rest = rest.strip_prefix("\"answer\"")?.trim_start().strip_prefix(':')?;
+    let answer = serde_json::Deserializer::from_str(rest).into_iter().next()?.ok()?;
+    Some(ModelAnswer { answer, suggestions: Vec::new() })
 }
 
 /// Returns the names that a question contains as whole words, in the order of the list.

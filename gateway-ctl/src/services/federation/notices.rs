@@ -147,9 +147,8 @@ impl Federation {
     fn holds_all(&self, state: &State, id: Id) -> bool {
         let Some(node) = state.nodes.get(id) else { return false };
         let held = self.peers.held(id);
-        let holds = |kind: SyncKind| {
-            held.get(&kind).is_some_and(|hash| offer(state, kind, hash).hash == *hash)
-        };
+        let holds =
+            |kind: SyncKind| held.get(&kind).is_some_and(|hash| offer(state, kind, hash).hash == *hash);
         node.offered_kinds(state).into_iter().all(holds)
     }
 

@@ -45,7 +45,8 @@ impl Federation {
         let body = PullRequest::parse(&request.payload)?;
         self.check_fresh(&node, &identity, body.to, body.at, &body.nonce)?;
         let (state, key) = (self.store.current(), request.public_key);
-        self.peers.note_held(node.meta.id, body.kinds().map(|(kind, hash)| (kind, hash.to_owned())).collect());
+        self.peers
+            .note_held(node.meta.id, body.kinds().map(|(kind, hash)| (kind, hash.to_owned())).collect());
         let offered = node.offered_kinds(&state);
         let asked = body.kinds().filter(|(kind, _)| offered.contains(kind));
         let kinds: BTreeMap<SyncKind, _> =

@@ -35,6 +35,40 @@ fn an_answer_has_few_suggestions_and_may_have_none() {
 }
 
 #[test]
+fn of_an_answer_that_was_cut_off_the_words_are_read() {
+    let whole =
+        json!({"answer": "it \"goes\" out", "suggestions": [{"method": "POST", "path": "/x", "body": {}}]});
+    let whole = whole.to_string();
+    let end = whole.find("out").unwrap() + 4;
+    for cut in 0..whole.len() {
+        match answer::read_answer(&whole[..cut]) {
+            Ok(read) => {
+                assert_eq!((cut >= end, &*read.answer, read.suggestions.len()), (true, "it \"goes\" out", 0))
+            }
+            Err(_) => assert!(cut < end, "{cut}"),
+        }
+    }
+}
+
+#[test]
+fn examples_are_answers_by_the_schema() {
+    let messages = prompt::policy("Block tv", "tv");
+    let answers: Vec<&str> =
+        messages[1..].iter().skip(1).step_by(2).map(|message| &*message.content).collect();
+    assert_eq!(answers.len(), 5);
+    let schema = policy_wish::schema(&PolicyNames::default());
+    let required: Vec<&str> =
+        schema["required"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+    for answer in answers {
+        let wish = policy_wish::read(answer).unwrap();
+        assert_ne!(wish.body(1)["name"], "", "{answer}");
+        let at: Vec<usize> =
+            required.iter().map(|name| answer.find(&format!("\"{name}\":")).unwrap()).collect();
+        assert!(at.is_sorted(), "{answer}");
+    }
+}
+
+#[test]
 fn names_are_found_as_whole_words() {
     let names = ["TV", "laptop", "living room", "", "to"];
     let found = |question| answer::named_in(question, names);
