@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::tpm2;
+/// Type of the tokens that systemd-cryptenroll writes for keys that a TPM seals.
+pub(super) const TPM2_TOKEN: &str = "systemd-tpm2";
 
 /// Key slots and cipher of a container.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -69,7 +70,7 @@ impl VolumeHeader {
     /// Parses the metadata of a header. Slots whose number is none are left out.
     pub fn parse(json: &[u8]) -> Result<VolumeHeader, serde_json::Error> {
         let Metadata { keyslots, tokens, segments } = serde_json::from_slice(json)?;
-        let is_sealed = |token: &&Token| token.r#type == tpm2::TOKEN;
+        let is_sealed = |token: &&Token| token.r#type == TPM2_TOKEN;
         let seal_of =
             |slot: &String| tokens.values().filter(is_sealed).find(|one| one.keyslots.contains(slot));
         let mut key_slots: Vec<KeySlot> = keyslots

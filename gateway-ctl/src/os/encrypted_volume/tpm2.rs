@@ -10,11 +10,10 @@ use gateway_model::Secret;
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::VolumeError;
+use super::header::TPM2_TOKEN;
 use super::programs::{execute, message, outcome, run};
 use crate::os::required_programs;
 
-/// Type of the tokens that systemd-cryptenroll writes for keys that a TPM seals.
-pub(super) const TOKEN: &str = "systemd-tpm2";
 const ENROLL: &str = "systemd-cryptenroll";
 /// Devices of the kernel that share a TPM.
 const DEVICES: &str = "/sys/class/tpmrm";
@@ -111,7 +110,7 @@ pub(super) fn add(container: &Path, have: &Secret, pcrs: &[u32]) -> Result<(), V
 }
 
 pub(super) fn open(container: &Path, name: &str) -> Result<(), VolumeError> {
-    let words = ["open", "--batch-mode", "--type", "luks2", "--token-only", "--token-type", TOKEN];
+    let words = ["open", "--batch-mode", "--type", "luks2", "--token-only", "--token-type", TPM2_TOKEN];
     let paths = [container.as_os_str(), OsStr::new(name)];
     let arguments: Vec<&OsStr> = words.iter().map(OsStr::new).chain(paths).collect();
     let output = execute("cryptsetup", &arguments, Stdio::null())?;
