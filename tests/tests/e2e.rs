@@ -39,6 +39,7 @@ mod fast_path;
 mod fast_path_xdp;
 mod federation;
 mod federation_bus;
+mod federation_keys;
 mod filtering;
 mod flow_check;
 mod flow_export;

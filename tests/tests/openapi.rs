@@ -73,6 +73,8 @@ const REFUSED: &[(&str, &str)] = &[
     ("PUT /bluetooth/name", NO_ADAPTER),
     ("DELETE /bluetooth/devices/{mac}", NO_ADAPTER),
     ("POST /federation/exchange", "another gateway signs it: e2e federation"),
+    ("GET /federation/hub", "needs a key, which an exchange makes: e2e federation_bus"),
+    ("POST /federation/rotate-key", "needs a key, which an exchange makes: e2e federation"),
     ("POST /federation/notice", "another gateway signs it: e2e federation"),
     ("POST /federation/pull", "another gateway signs it: e2e federation"),
     ("POST /auth/setup", "there are accounts already: authz accounts"),

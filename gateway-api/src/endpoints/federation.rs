@@ -3,6 +3,7 @@
 mod bus;
 mod exchange;
 mod observed;
+mod rotation;
 mod sync;
 mod views;
 
@@ -34,6 +35,7 @@ pub(super) fn rows(t: &mut Table) {
     t.alias(Delete, "/gateway-nodes/{id}", "/nodes/{id}", "delete_gateway_node");
     bus::rows(t);
     exchange::rows(t);
+    rotation::rows(t);
     sync::rows(t);
     views::rows(t);
 }

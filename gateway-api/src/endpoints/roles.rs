@@ -62,6 +62,7 @@ const ASSIGNED: &[(Access, &[(Method, &str)])] = &[
             (Delete, "/nodes/{id}"),
             (Post, "/nodes/exchange"),
             (Post, "/nodes/{id}/approve"),
+            (Post, "/federation/rotate-key"),
             (Post, "/gateway-nodes"),
             (Put, "/gateway-nodes/{id}"),
             (Delete, "/gateway-nodes/{id}"),

@@ -14,6 +14,7 @@ mod identity;
 mod notices;
 mod observed;
 mod pull;
+mod rotation;
 mod serve;
 
 use std::sync::Arc;
@@ -42,6 +43,7 @@ use observed::PeerStates;
 pub use bus::status::{BusState, BusStatus};
 pub use events::{EventKind, FederationEvent};
 pub use exchange::{ExchangeError, ExchangeRequest};
+pub use identity::RotationError;
 pub use observed::PeerState;
 pub use pull::SyncResult;
 pub use serve::ServeError;

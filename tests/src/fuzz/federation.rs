@@ -2,8 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use gateway_core::federation::message::{Acceptance, Envelope, PullReply, PullRequest, Signature};
+use gateway_core::federation::message::{
+    Acceptance, Envelope, Notice, PullReply, PullRequest, Signature,
+};
 use gateway_core::federation::replica::Replica;
+use gateway_core::federation::rotation::{Succession, TrustedKeys};
 use gateway_model::kinds::SyncKind;
 use gateway_model::validated::PublicKey;
 use jiff::Timestamp;
@@ -29,6 +32,17 @@ pub fn federation(data: &[u8]) {
 fn payload(text: &str) {
     if let Ok(request) = PullRequest::parse(text) {
         assert!(request.kinds().count() <= request.have.len());
+    }
+    if let Ok(notice) = Notice::parse(text) {
+        assert!(notice.nonce.len() <= 2048, "a limited nonce");
+    }
+    if let Ok(declared) = Succession::parse(text) {
+        let trusted = TrustedKeys { current: declared.old, previous: None };
+        if let Ok(Some(followed)) = trusted.follow(&declared, declared.at) {
+            assert_eq!(followed.current, declared.new);
+            let is_over = declared.new == declared.old || !followed.accepts(declared.old, declared.until);
+            assert!(is_over, "the old key counts for no longer than the overlap");
+        }
     }
     let Ok(mut reply) = PullReply::parse(text) else { return };
     let asked = [SyncKind::Devices, SyncKind::Dns];

@@ -117,6 +117,7 @@ const ADMIN_ONLY: &[&str] = &[
     "DELETE /nodes/{id}",
     "POST /nodes/exchange",
     "POST /nodes/{id}/approve",
+    "POST /federation/rotate-key",
     "POST /gateway-nodes",
     "PUT /gateway-nodes/{id}",
     "DELETE /gateway-nodes/{id}",

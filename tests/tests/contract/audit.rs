@@ -252,7 +252,7 @@ async fn every_change_that_is_built_leaves_exactly_one_entry() {
 
 /// Reports whether an endpoint succeeds only with a second gateway: e2e federation.
 fn needs_another_gateway(endpoint: &Endpoint) -> bool {
-    matches!(endpoint.path, "/nodes/exchange" | "/federation/exchange")
+    matches!(endpoint.path, "/nodes/exchange" | "/federation/exchange" | "/federation/rotate-key")
 }
 
 /// Reports whether an endpoint succeeds only with a server of language models: `contract::assistant` looks at their entries.

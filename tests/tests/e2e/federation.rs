@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::e2e::SOON;
 
-const MAIN: &str = "http://192.168.10.1:8080/";
+pub(super) const MAIN: &str = "http://192.168.10.1:8080/";
 const BRANCH: &str = "http://192.168.10.30:8080/";
 /// Counter of the notices that made the gateway pull.
 const TAKEN: &str = "gateway_federation_notices_total{result=\"taken\"}";
@@ -26,6 +26,11 @@ pub(super) struct Gateways {
 
 impl Gateways {
     fn start() -> Gateways {
+        Gateways::start_with(json!({"wan_iface": "eth0", "lan_iface": "eth1"}))
+    }
+
+    /// Starts them with these interfaces of the branch.
+    fn start_with(interfaces: Value) -> Gateways {
         let listen = json!({"listen": {"api_addr": "0.0.0.0:8080"}});
         let mut main = Testbed::prepare().expect("a network");
         main.daemon.configure(&listen).expect("a configuration");
@@ -37,13 +42,18 @@ impl Gateways {
         let prefix = Prefix::unique().expect("a prefix");
         let mut branch = Daemon::prepare_in(&host.namespace, &prefix).expect("a configuration");
         branch.configure(&listen).expect("a configuration");
+        branch.configure(&json!({"network": interfaces})).expect("a configuration");
         branch.start().expect("the branch");
         Gateways { branch, host, main }
     }
 
     /// Both have exchanged keys and approved each other; the branch follows the main gateway.
     pub(super) fn synced() -> Gateways {
-        let gateways = Gateways::start();
+        Gateways::start().sync_first()
+    }
+
+    fn sync_first(self) -> Gateways {
+        let gateways = self;
         let made = gateways.exchange();
         approve(gateways.branch.api(), &made);
         approve(gateways.main.api(), &node(gateways.main.api()));
@@ -275,7 +285,9 @@ fn requests_without_the_key_of_an_approved_node_get_nothing() {
 /// Without a notice, each would wait for a pull of every 30 seconds.
 #[test]
 fn changes_are_pulled_at_once_after_a_notice() {
-    let gateways = Gateways::synced();
+    // The API is not open at an uplink.
+    let interfaces = json!({"wan_iface": "eth1", "lan_iface": "eth0"});
+    let gateways = Gateways::start_with(interfaces).sync_first();
     let branch = gateways.branch.api();
     for number in 1..=5 {
         let device = json!({"name": format!("device {number}"), "mac": format!("02:00:00:aa:00:0{number}")});

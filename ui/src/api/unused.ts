@@ -12,6 +12,7 @@ export const unused: Record<string, string> = {
   'PUT /gateway-nodes/{id}': 'an alias of /nodes',
   'GET /federation/inventory': 'for programs that compare gateways',
   'GET /federation/manifest': 'for programs that compare gateways',
+  'POST /federation/rotate-key': 'the command replaces the key; the page shows its words',
   'GET /federation/bus': 'a hub is set up by the command; the page shows the session',
   'PUT /federation/bus': 'a hub is set up by the command; the page shows the session',
   'GET /federation/hub': 'a hub is set up by the command; the page shows the session',

@@ -63,6 +63,10 @@ struct FederationStatus {
     fingerprint: Option<String>,
     /// The first 96 bits of the same hash as words. Administrators of peers compare them.
     fingerprint_words: Option<String>,
+    /// Words of the key before it. Null after the overlap of both.
+    previous_fingerprint_words: Option<String>,
+    /// Time until which the key before it counts as well.
+    overlap_until: Option<Timestamp>,
     peers: PeerCounts,
     /// Objects of this gateway that can be synced.
     own_objects: usize,
@@ -103,7 +107,7 @@ struct FederationPeer {
 async fn status(cx: Cx, _: Req<()>) -> Result<FederationStatus, ApiError> {
     let open = cx.open()?;
     let federation = open.federation.clone();
-    let key = blocking(move || federation.own_key()).await?;
+    let (key, previous) = blocking(move || (federation.own_key(), federation.previous_key())).await?;
     let (state, now) = (open.store.current(), open.now());
     let objects = inventory(&state);
     let received_objects = objects.iter().filter(|object| object.origin_node.is_some()).count();
@@ -128,6 +132,8 @@ async fn status(cx: Cx, _: Req<()>) -> Result<FederationStatus, ApiError> {
         public_key: key.map(|key| key.to_string()),
         fingerprint: key.map(fingerprint),
         fingerprint_words: key.map(fingerprint_words),
+        previous_fingerprint_words: previous.map(|(key, _)| fingerprint_words(key)),
+        overlap_until: previous.map(|(_, until)| until),
         peers: counts,
         own_objects: objects.len() - received_objects,
         received_objects,

@@ -59,6 +59,14 @@ const NODES: &[Column] = &[
     column("SYNC_RESOURCES", "sync_resources"),
 ];
 
+const ROTATE: &[Flag] = &[Flag {
+    name: "overlap",
+    value: "seconds",
+    field: "overlap_sec",
+    integer: true,
+    required: false,
+    about: "Time for which both keys count (default 604800, 7 days)",
+}];
 const HUB: &[Flag] = &[
     Flag {
         name: "listen",
@@ -280,6 +288,12 @@ fn remote_gateways(kinds: &mut Vec<Kind>) {
                 "federation sync --peer https://gateway2.example:8080",
                 "federation sync --peer=https://gateway2.example:8080",
             ]),
+            command("rotate-key", post("/federation/rotate-key"), "Replace the signing key of this gateway")
+                .flags(ROTATE)
+                .examples([
+                    "federation rotate-key",
+                    "federation rotate-key --overlap 86400 | jq -r .fingerprint_words",
+                ]),
             command("hub", get("/federation/hub"), "Configuration and unit for a NATS server as the hub")
                 .flags(HUB)
                 .examples([

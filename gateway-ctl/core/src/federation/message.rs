@@ -30,6 +30,7 @@ pub enum Purpose {
     Manifest,
     Publication,
     Notice,
+    Succession,
 }
 
 impl Purpose {
@@ -42,6 +43,7 @@ impl Purpose {
         Purpose::Manifest,
         Purpose::Publication,
         Purpose::Notice,
+        Purpose::Succession,
     ];
 
     const fn as_str(self) -> &'static str {
@@ -53,6 +55,7 @@ impl Purpose {
             Purpose::Manifest => "gateway-federation/1 manifest",
             Purpose::Publication => "gateway-federation/1 publication",
             Purpose::Notice => "gateway-federation/1 notice",
+            Purpose::Succession => "gateway-federation/1 succession",
         }
     }
 }
@@ -101,6 +104,17 @@ impl Signature {
     }
 }
 
+/// Declaration that a key replaces another one, with the signatures of both.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SignedSuccession {
+    /// JSON text of the declaration.
+    pub payload: String,
+    /// Ed25519 signature of the old key, base64.
+    pub by_old: String,
+    /// Ed25519 signature of the new key, base64.
+    pub by_new: String,
+}
+
 /// Signed message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Envelope {
@@ -110,6 +124,9 @@ pub struct Envelope {
     pub public_key: PublicKey,
     /// Ed25519 signature, base64.
     pub signature: String,
+    /// Declaration that the sender's key has replaced another one, during the overlap of both.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub succession: Option<SignedSuccession>,
 }
 
 impl Envelope {

@@ -92,6 +92,11 @@ pub struct Node {
     pub url: String,
     /// Ed25519, base64. Exchanged with the peer, or entered by hand.
     pub public_key: Option<PublicKey>,
+    /// Key that the node has replaced. It counts as well until `previous_key_until`.
+    #[schemars(extend("readOnly" = true))]
+    pub previous_key: Option<PublicKey>,
+    #[schemars(extend("readOnly" = true))]
+    pub previous_key_until: Option<Timestamp>,
     /// Set by approving it.
     #[schemars(extend("readOnly" = true))]
     pub status: NodeStatus,
@@ -122,6 +127,8 @@ impl Default for Node {
             name: String::new(),
             url: String::new(),
             public_key: None,
+            previous_key: None,
+            previous_key_until: None,
             status: NodeStatus::Pending,
             role: FederationRole::DEFAULT.to_owned(),
             sync_policy: SyncPolicy::None,
@@ -155,6 +162,8 @@ impl Resource for Node {
     const COLLECTION: &'static str = "nodes";
     const READ_ONLY: &'static [&'static str] = &[
         "status",
+        "previous_key",
+        "previous_key_until",
         "node_id",
         "received",
         "fingerprint",
@@ -235,6 +244,10 @@ impl Resource for Node {
         let is_same_key = key.is_none_or(|key: Option<PublicKey>| key == before.public_key);
         let status = if is_same_key { before.status } else { NodeStatus::Pending };
         input.insert("status".into(), status.as_str().into());
+        let kept = |key: Value| if is_same_key { key } else { Value::Null };
+        let until = before.previous_key_until.map(|until| until.to_string());
+        input.insert("previous_key".into(), kept(before.previous_key.map(|key| key.to_string()).into()));
+        input.insert("previous_key_until".into(), kept(until.into()));
         input.insert("node_id".into(), before.node_id.clone().into());
         let received = serde_json::to_value(&before.received).unwrap_or_default();
         input.insert("received".into(), received);

@@ -110,7 +110,8 @@ fn edit(
     let id = asked.meta.id;
     let node = draft.expect::<Node>(id, None)?;
     let permitted = node.received_kinds(draft);
-    let is_same = node.received == asked.received && node.public_key == asked.public_key;
+    let is_same_key = node.public_key == asked.public_key || node.previous_key == asked.public_key;
+    let is_same = node.received == asked.received && is_same_key;
     if let Some(change) = changes.iter().find(|change| !permitted.contains(&change.received.kind) || !is_same)
     {
         let kind = change.received.kind;

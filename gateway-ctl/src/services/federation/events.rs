@@ -29,6 +29,8 @@ pub enum EventKind {
     ConflictResolved,
     /// A change that arrived was not applied.
     ResourceRejected,
+    /// The node, or this gateway, has replaced its key.
+    KeyRotated,
     /// A session with the hub has begun.
     BusConnected,
     /// The session with the hub has ended; changes are pulled.

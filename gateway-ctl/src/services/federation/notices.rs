@@ -13,6 +13,7 @@ use gateway_core::federation::message::{Envelope, Notice, Purpose, SCHEMA};
 use gateway_core::federation::offer::offer;
 use gateway_model::bulk_edit::revision;
 use gateway_model::kinds::{Node, SyncKind};
+use gateway_model::validated::PublicKey;
 use gateway_model::{Id, State};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
@@ -41,6 +42,8 @@ type Revisions = BTreeMap<String, u64>;
 /// Last notice to a node.
 #[derive(Debug, Default)]
 struct Sent {
+    /// Key of this gateway at that time.
+    own_key: Option<PublicKey>,
     revisions: Revisions,
     is_under_way: bool,
     rests_until: Option<Instant>,
@@ -84,10 +87,11 @@ impl Federation {
 
     /// Returns the nodes that may fetch from this gateway, with the revisions of their kinds.
     fn due_nodes(&self, state: &State) -> impl Iterator<Item = (Id, Sent)> {
+        let own_key = Identity::of(state).map(|identity| identity.public_key());
         let of = |node: &Node| {
             let kinds = node.offered_kinds(state).into_iter();
             let revisions: Revisions = kinds.map(|kind| (kind.to_string(), revision(state, kind))).collect();
-            (node.meta.id, Sent { revisions, ..Sent::default() })
+            (node.meta.id, Sent { own_key, revisions, ..Sent::default() })
         };
         let nodes: Vec<(Id, Sent)> = state.nodes.iter().map(of).collect();
         nodes.into_iter().filter(|(_, sent)| !sent.revisions.is_empty())
@@ -99,30 +103,32 @@ impl Federation {
         let due: BTreeMap<Id, Sent> = self.due_nodes(&state).collect();
         sent.retain(|id, _| due.contains_key(id));
         let now = Instant::now();
-        for (id, Sent { revisions, .. }) in due {
+        for (id, Sent { own_key, revisions, .. }) in due {
             let last = sent.entry(id).or_default();
             let rests = last.rests_until.is_some_and(|until| now < until);
-            if last.revisions == revisions || last.is_under_way || rests {
+            let has_new_key = last.own_key != own_key;
+            if (last.revisions == revisions && !has_new_key) || last.is_under_way || rests {
                 continue;
             }
             if under_way.len() >= MAX_UNDER_WAY {
                 return;
             }
             last.revisions.clone_from(&revisions);
+            last.own_key = own_key;
             let Some(node) = state.nodes.get(id).cloned() else { continue };
             last.is_under_way = true;
             let federation = self.clone();
-            under_way.spawn(async move { (id, federation.send_notice(&node, revisions).await) });
+            under_way.spawn(async move { (id, federation.send_notice(&node, revisions, has_new_key).await) });
         }
     }
 
     /// Sends one notice. Returns false if the node was not reached.
-    async fn send_notice(self: Arc<Self>, node: &Node, revisions: Revisions) -> bool {
+    async fn send_notice(self: Arc<Self>, node: &Node, revisions: Revisions, has_new_key: bool) -> bool {
         let (federation, id) = (self.clone(), node.meta.id);
         let Some(key) = node.public_key else { return true };
         let composed = blocking(move || {
             let state = federation.store.current();
-            if federation.holds_all(&state, id) {
+            if !has_new_key && federation.holds_all(&state, id) {
                 return None;
             }
             let at = federation.store.clock().now();

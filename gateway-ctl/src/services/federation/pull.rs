@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gateway_core::federation::message::{Envelope, PullReply, Purpose, signed_bytes};
+use gateway_core::federation::message::{Envelope, PullReply, Purpose};
 use gateway_core::federation::replica::{Change, Refusal, Replica};
 use gateway_model::bulk_edit::held;
 use gateway_model::kinds::alert_rule::AlertKind;
@@ -19,7 +19,7 @@ use super::apply::{ACTOR, ApplyError, CONFIRM_WITHIN};
 use super::client::PeerError;
 use super::events::EventKind;
 use super::exchange::nonce;
-use super::identity::{Identity, is_signed_by};
+use super::identity::Identity;
 use super::observed::MAX_FAILURES;
 use super::serve::signed;
 use crate::store::AuditTicket;
@@ -102,6 +102,7 @@ impl Federation {
         loop {
             let nodes = self.store.current().nodes.revision();
             let begun = Instant::now();
+            self.end_overlap().await;
             self.pull_all().await;
             let sleep = tokio::time::sleep(give_or_take_a_quarter(PERIOD));
             tokio::pin!(sleep);
@@ -223,7 +224,7 @@ impl Federation {
     }
 
     /// Asks the node for what changed. The reply is verified.
-    async fn fetch(&self, node: &Node) -> Result<(Replica, Vec<Change>), PullError> {
+    async fn fetch(self: &Arc<Self>, node: &Node) -> Result<(Replica, Vec<Change>), PullError> {
         let state = self.store.current();
         let identity = Identity::of(&state).ok_or(PullError::NoKey)?;
         let key = node.public_key.ok_or(PullError::Signature)?;
@@ -234,8 +235,7 @@ impl Federation {
         let body = serde_json::to_vec(&envelope).map_err(|error| PeerError::Form(error.to_string()))?;
         let answer = self.client.post(&node.url, &node.ca_certificate, PULL_PATH, body).await?;
         let envelope = Envelope::parse(&answer)?;
-        let bytes = signed_bytes(Purpose::PullReply, &[&envelope.payload]);
-        if envelope.public_key != key || !is_signed_by(key, &bytes, &envelope.signature) {
+        if !self.is_by_node(node.meta.id, Purpose::PullReply, &envelope).await {
             return Err(PullError::Signature);
         }
         let reply = PullReply::parse(&envelope.payload)?;

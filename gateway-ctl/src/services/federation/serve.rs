@@ -10,6 +10,7 @@ use gateway_core::federation::message::{
     Envelope, MessageError, PullReply, PullRequest, Purpose, SCHEMA, signed_bytes,
 };
 use gateway_core::federation::offer::offer;
+use gateway_core::federation::rotation::TrustedKeys;
 use gateway_model::kinds::{Node, SyncKind};
 use gateway_model::validated::PublicKey;
 use jiff::{SignedDuration, Timestamp};
@@ -68,9 +69,13 @@ impl Federation {
         request: &Envelope,
         purpose: Purpose,
     ) -> Result<(Arc<Node>, Identity), ServeError> {
-        let state = self.store.current();
+        if let Some(succession) = &request.succession {
+            self.follow_succession(succession);
+        }
+        let (state, now) = (self.store.current(), self.store.clock().now());
         let key = request.public_key;
-        let node = state.nodes.arcs().find(|node| node.public_key == Some(key) && node.is_approved());
+        let accepts = |node: &Node| TrustedKeys::of(node).is_some_and(|keys| keys.accepts(key, now));
+        let node = state.nodes.arcs().find(|node| node.is_approved() && accepts(node));
         let bytes = signed_bytes(purpose, &[&request.payload]);
         let node = node.filter(|_| is_signed_by(key, &bytes, &request.signature)).cloned();
         let node = node.ok_or(ServeError::Signature)?;
@@ -86,10 +91,10 @@ impl Federation {
         at: Timestamp,
         nonce: &str,
     ) -> Result<(), ServeError> {
-        if to != identity.public_key() {
+        let now = self.store.clock().now();
+        if !identity.is_own(to, now) {
             return Err(ServeError::Addressee);
         }
-        let now = self.store.clock().now();
         if now.duration_since(at).abs() > MAX_SKEW {
             return Err(ServeError::Clock);
         }
@@ -105,5 +110,5 @@ impl Federation {
 pub(super) fn signed(identity: &Identity, purpose: Purpose, message: &impl serde::Serialize) -> Envelope {
     let payload = serde_json::to_string(message).expect("messages have string keys");
     let signature = identity.sign(&signed_bytes(purpose, &[&payload])).to_text();
-    Envelope { payload, public_key: identity.public_key(), signature }
+    Envelope { payload, public_key: identity.public_key(), signature, succession: identity.succession() }
 }

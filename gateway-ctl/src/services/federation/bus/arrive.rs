@@ -8,6 +8,7 @@ use gateway_core::federation::bus::inbox::Arrival;
 use gateway_core::federation::bus::publication::Publication;
 use gateway_core::federation::message::{Envelope, KindOffer, MessageError, Purpose, signed_bytes};
 use gateway_core::federation::replica::Replica;
+use gateway_core::federation::rotation::TrustedKeys;
 use gateway_model::Id;
 use gateway_model::bulk_edit::held;
 use gateway_model::kinds::{Node, SyncKind};
@@ -58,10 +59,11 @@ impl Federation {
         if !node.received_kinds(&state).contains(&kind) {
             return Err(Rejection::NotPermitted);
         }
-        let key = node.public_key.ok_or(Rejection::Signature)?;
         let envelope = Envelope::parse(message)?;
+        let (key, now) = (envelope.public_key, self.store.clock().now());
+        let is_trusted = TrustedKeys::of(node).is_some_and(|keys| keys.accepts(key, now));
         let bytes = signed_bytes(Purpose::Publication, &[&envelope.payload]);
-        if envelope.public_key != key || !is_signed_by(key, &bytes, &envelope.signature) {
+        if !is_trusted || !is_signed_by(key, &bytes, &envelope.signature) {
             return Err(Rejection::Signature);
         }
         let publication = Publication::parse(&envelope.payload)?;

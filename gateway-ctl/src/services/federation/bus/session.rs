@@ -146,14 +146,14 @@ impl Session {
         let reply_to = format!("{}.{}", self.inbox, self.requests);
         let denied = self.denied.take();
         self.write(&publish(subject, &reply_to, payload)).await?;
-        let answer = in_time(self.answer(&reply_to)).await;
+        let answer = in_time(self.answer(subject, &reply_to)).await;
         if self.denied.is_none() {
             self.denied = denied;
         }
         answer
     }
 
-    async fn answer(&mut self, reply_to: &str) -> Result<Message, SessionError> {
+    async fn answer(&mut self, subject: &str, reply_to: &str) -> Result<Message, SessionError> {
         loop {
             while let Some(incoming) = self.pop()? {
                 let Some(message) = self.handle(incoming).await? else { continue };
@@ -164,7 +164,8 @@ impl Session {
                     _ => self.waiting.push_back(message),
                 }
             }
-            if let Some(denied) = &self.denied {
+            let is_denied = |denied: &&String| denied.contains(&format!("\"{subject}\""));
+            if let Some(denied) = self.denied.as_ref().filter(is_denied) {
                 return Err(SessionError::Refused(denied.clone()));
             }
             self.fill().await?;

@@ -75,6 +75,11 @@ function Own({ status }: { status: Schemas['FederationStatus'] }) {
       facts={[
         [words.words, status.fingerprint_words, 'mono'],
         [words.fingerprint, status.fingerprint, 'mono'],
+        status.previous_fingerprint_words !== null && [
+          words.previousWords,
+          status.previous_fingerprint_words,
+          'mono',
+        ],
         [
           words.hub,
           <>
