@@ -2,9 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use gateway_core::federation::message::{
-    Acceptance, Envelope, Notice, PullReply, PullRequest, Signature,
-};
+use gateway_core::federation::message::{Acceptance, Envelope, Notice, PullReply, PullRequest, Signature};
 use gateway_core::federation::replica::Replica;
 use gateway_core::federation::rotation::{Succession, TrustedKeys};
 use gateway_model::kinds::SyncKind;

@@ -228,6 +228,8 @@ pub(super) const CASES: &[Case] = &[
     case("federation", &["federation"]),
     case("federation-peers", &["federation", "peers"]),
     case("federation-sync", &["federation", "sync", "--peer", "https://gateway2.example:8080"]),
+    case("federation-hub", &["federation", "hub"]),
+    case("federation-rotate-key", &["federation", "rotate-key", "--overlap", "60"]),
     case("pending", &["pending"]),
     case("discard", &["discard"]),
     newest("audit", &["audit"]),
