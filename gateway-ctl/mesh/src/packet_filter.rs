@@ -103,6 +103,18 @@ impl PacketFilter {
         }
     }
 
+    /// Tells whether a packet from a network behind a peer may come in by the interface of that peer. The kernel admits replies
+    /// alone there, so UDP flows are not looked up here.
+    pub fn admits_behind(&self, packet: &[u8]) -> bool {
+        let Some(header) = Header::parse(packet) else { return false };
+        self.local.iter().any(|net| net.contains(&header.destination))
+            && match header.kind {
+                Kind::LaterFragment | Kind::TcpWithin | Kind::IcmpReply => true,
+                Kind::Begins { port, .. } => header.protocol == UDP || self.allows(&header, Some(port)),
+                Kind::Other => self.allows(&header, None),
+            }
+    }
+
     fn allows(&self, header: &Header, port: Option<u16>) -> bool {
         self.rules.iter().any(|rule| {
             rule.protocols.contains(&header.protocol)

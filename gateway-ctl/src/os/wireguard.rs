@@ -22,6 +22,7 @@ pub use gateway_model::wgconf::Key;
 pub use keys::{KeyPair, generate_keypair, generate_preshared_key, public_key};
 pub use mesh_device::MeshDevice;
 pub use userspace::path_layer::{PathLayer, relayed_address};
+pub use userspace::peer_tun::PeerTunConfig;
 
 /// Longest interface name of Linux.
 const MAX_NAME: usize = 15;

@@ -13,6 +13,7 @@ use super::device::{DeviceConfig, DeviceStatus};
 use super::error::Error;
 use super::userspace::Device;
 use super::userspace::path_layer::{PathLayer, Paths};
+use super::userspace::peer_tun::PeerTunConfig;
 use super::{check, with_settled_claims};
 
 /// Datagrams of relays that wait for the device. More are dropped, as on any network.
@@ -41,6 +42,18 @@ impl MeshDevice {
     pub async fn change(&mut self, config: &DeviceConfig) -> Result<(), Error> {
         check(config)?;
         self.device.change(&with_settled_claims(config)).await
+    }
+
+    /// Brings the TUN devices of single peers to what is wanted. They end with this device.
+    pub async fn change_peer_tuns(&mut self, wanted: &[PeerTunConfig]) -> Result<(), Error> {
+        let failed =
+            |source| Error::Link { action: "create a device of a peer of", name: self.name.clone(), source };
+        self.device.change_peer_tuns(wanted).await.map_err(failed)
+    }
+
+    /// Sends an inner packet to a peer.
+    pub fn send_to_peer(&self, peer: &[u8; 32], packet: &[u8]) {
+        self.device.send_to_peer(peer, packet);
     }
 
     /// Returns the entrance for datagrams that relays deliver, each with the address of its peer.

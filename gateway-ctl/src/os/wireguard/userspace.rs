@@ -9,11 +9,14 @@ mod identity;
 mod outbox;
 pub(super) mod path_layer;
 mod peer;
+pub(super) mod peer_tun;
 mod receive;
+mod running_tuns;
 mod shared;
 mod sockets;
 mod table;
 mod transmit;
+mod tun;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -26,13 +29,15 @@ use gateway_model::settings::groups::CoverSettings;
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-use tun_rs::DeviceBuilder;
 
 use self::cover::Cover;
 use self::path_layer::{PathLayer, Paths};
+use self::peer_tun::PeerTunConfig;
+use self::running_tuns::RunningTuns;
 use self::shared::{Counters, Shared};
 use self::sockets::Sockets;
 use self::table::Table;
+use self::tun::open_tun;
 use super::device::{CoverStatus, DeviceConfig, DeviceStatus, Drops, Engine};
 use super::error::Error;
 
@@ -53,6 +58,7 @@ pub(super) struct Device {
     shared: Arc<Shared>,
     sockets: Arc<Sockets>,
     paths: Option<Paths>,
+    peer_tuns: RunningTuns,
     tasks: JoinSet<()>,
     /// MTU for which the running tasks sized their buffers.
     running_mtu: u16,
@@ -140,21 +146,13 @@ impl Device {
         let layer = paths.as_ref().map(|paths| Arc::clone(&paths.layer));
         let sockets = Arc::new(bind(config, layer.clone()).await?);
         let table = Table::build(config, None).map_err(|error| failed(error.into()))?;
-        let tun = DeviceBuilder::new()
-            .name(name)
-            .mtu(config.mtu)
-            .with(|builder| {
-                builder.offload(true);
-            })
-            // Another module manages the up flag of the link.
-            .inherit_enable_state()
-            .build_async()
-            .map_err(failed)?;
-        silence_ipv6_autoconfiguration(name);
+        let tun = open_tun(name, config.mtu).map_err(failed)?;
         let (table, drops) = (ArcSwap::from_pointee(table), Counters::default());
-        let shared = Arc::new(Shared { tun, table, drops, cover: Cover::new(cover), layer });
+        let (cover, peer_tuns) = (Cover::new(cover), ArcSwap::default());
+        let shared = Arc::new(Shared { tun, table, peer_tuns, drops, cover, layer });
         let tasks = run(&shared, &sockets, paths.as_ref(), config.mtu);
-        Ok(Self { config: config.clone(), shared, sockets, paths, tasks, running_mtu: config.mtu })
+        let (config, running_mtu) = (config.clone(), config.mtu);
+        Ok(Self { config, shared, sockets, paths, peer_tuns: RunningTuns::default(), tasks, running_mtu })
     }
 
     /// Changes the device. All fallible steps come first, and the new table takes effect in one store.
@@ -177,12 +175,31 @@ impl Device {
             self.sockets = sockets;
             self.tasks = run(&self.shared, &self.sockets, self.paths.as_ref(), config.mtu);
             self.running_mtu = config.mtu;
+            self.peer_tuns.restart(&self.shared, &self.sockets).await;
         }
         if config.fwmark != self.config.fwmark {
             self.trigger_handshake();
         }
         self.config = config.clone();
         Ok(())
+    }
+
+    /// Brings the TUN devices of single peers to what is wanted.
+    pub(super) async fn change_peer_tuns(&mut self, wanted: &[PeerTunConfig]) -> io::Result<()> {
+        self.peer_tuns.change(wanted, &self.shared, &self.sockets).await
+    }
+
+    /// Sends an inner packet to a peer, whichever its destination is. Without a session it waits for the handshake, and without
+    /// room in the socket it is lost, as on any network.
+    pub(super) fn send_to_peer(&self, key: &[u8; 32], packet: &[u8]) {
+        let table = self.shared.table.load();
+        let Some(peer) = table.peer(key) else { return };
+        let mut datagram = vec![0; packet.len() + transmit::OVERHEAD + transmit::HANDSHAKE_ROOM];
+        if let Ok(Some((len, to))) = peer.encapsulate(Instant::now(), packet, &mut datagram)
+            && let Err(error) = self.sockets.try_send(&datagram[..len], to)
+        {
+            tracing::trace!(%to, %error, "cannot send");
+        }
     }
 
     fn trigger_handshake(&self) {
@@ -217,6 +234,7 @@ impl Device {
     }
 
     pub(super) async fn close(mut self, name: &str) -> Result<(), Error> {
+        self.peer_tuns.close(&self.shared).await;
         self.tasks.shutdown().await;
         let failed = |source| Error::Link { action: "close", name: name.to_owned(), source };
         // Closing the descriptor takes the link down, which waits for the kernel's grace periods.
@@ -244,7 +262,7 @@ fn run(shared: &Arc<Shared>, sockets: &Arc<Sockets>, paths: Option<&Paths>, mtu:
         let datagrams = Arc::clone(&paths.datagrams);
         tasks.spawn(receive::relayed(Arc::clone(shared), Arc::clone(sockets), datagrams));
     }
-    tasks.spawn(transmit::packets(Arc::clone(shared), Arc::clone(sockets), mtu));
+    tasks.spawn(transmit::packets(Arc::clone(shared), Arc::clone(sockets), mtu, None));
     tasks.spawn(transmit::timers(Arc::clone(shared), Arc::clone(sockets)));
     tasks.spawn(cover::packets(Arc::clone(shared), Arc::clone(sockets)));
     for family in sockets.families() {
@@ -263,17 +281,4 @@ async fn bind(config: &DeviceConfig, layer: Option<Arc<dyn PathLayer>>) -> Resul
 
 fn link_exists(name: &str) -> bool {
     nix::net::if_::if_nametoindex(name).is_ok()
-}
-
-/// Disables IPv6 autoconfiguration. A kernel WireGuard device has no link-local address and sends no router
-/// solicitations, but a TUN device would.
-fn silence_ipv6_autoconfiguration(name: &str) {
-    const NONE: &str = "1";
-    let path = format!("/proc/sys/net/ipv6/conf/{name}/addr_gen_mode");
-    match std::fs::write(path, NONE) {
-        Ok(()) => {}
-        // A kernel without IPv6.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => tracing::warn!(device = %name, %error, "failed to disable IPv6 autoconfiguration"),
-    }
 }

@@ -159,8 +159,13 @@ impl PathLayer for Layer {
         }
     }
 
-    fn admits(&self, packet: &[u8]) -> bool {
-        self.filter.load().admits(packet, &self.flows.lock(), self.now())
+    fn admits(&self, packet: &[u8], is_behind: bool) -> bool {
+        let filter = self.filter.load();
+        if is_behind {
+            filter.admits_behind(packet)
+        } else {
+            filter.admits(packet, &self.flows.lock(), self.now())
+        }
     }
 
     fn sent(&self, packet: &[u8]) {

@@ -20,10 +20,11 @@ pub trait PathLayer: Send + Sync {
     /// Sends a datagram to a relayed peer.
     fn relay(&self, to: SocketAddr, datagram: &[u8]);
 
-    /// Reports whether a packet of a peer may come in.
-    fn admits(&self, packet: &[u8]) -> bool;
+    /// Reports whether a packet of a peer may come in. `is_behind`: it is from a network behind the peer, by the device of that
+    /// peer, whose flows the kernel knows.
+    fn admits(&self, packet: &[u8], is_behind: bool) -> bool;
 
-    /// Notes a packet that goes out to a peer.
+    /// Notes a packet that goes out to a peer by the main device.
     fn sent(&self, packet: &[u8]);
 }
 

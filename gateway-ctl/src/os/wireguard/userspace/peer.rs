@@ -90,6 +90,10 @@ impl Peer {
         Self { public_key: config.public_key, index, meter: Meter::default(), state: Mutex::new(state) }
     }
 
+    pub(super) fn public_key(&self) -> &[u8; 32] {
+        &self.public_key
+    }
+
     pub(super) fn index(&self) -> u32 {
         self.index
     }

@@ -1,7 +1,7 @@
 //! Receive path: from the network to the TUN device.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +11,8 @@ use tokio::time::Instant;
 use tun_rs::{GROTable, VIRTIO_NET_HDR_LEN};
 
 use super::path_layer::RelayedDatagrams;
-use super::peer::{Kind, Received};
+use super::peer::{Kind, Peer, Received};
+use super::peer_tun::PeerTun;
 use super::shared::{Shared, count};
 use super::sockets::{Family, MAX_DATAGRAM, Sockets};
 use super::table::Table;
@@ -36,6 +37,8 @@ pub(super) async fn datagrams(shared: Arc<Shared>, sockets: Arc<Sockets>, family
     loop {
         let mut ready = sockets.readable(family).await;
         let mut n = 0;
+        // Packets in a row for one device are written together.
+        let mut device = Target::Main;
         let (now, table) = (Instant::now(), shared.table.load_full());
         let receiver = Receiver { shared: &shared, sockets: &sockets, table: &table, now };
         while ready.is_ok() && n < BATCH {
@@ -52,14 +55,21 @@ pub(super) async fn datagrams(shared: Arc<Shared>, sockets: Arc<Sockets>, family
             }
             for datagram in received[..burst.len].chunks(burst.segment.max(1)) {
                 if n == packets.len() {
-                    deliver(&shared, &mut merge, &mut packets).await;
+                    device.deliver(&shared, &mut merge, &mut packets).await;
                     n = 0;
                 }
-                n += usize::from(receiver.receive(datagram, from, &mut packets[n]));
+                let Some(target) = receiver.receive(datagram, from, &mut packets[n]) else { continue };
+                if n > 0 && !target.is_same(&device) {
+                    device.deliver(&shared, &mut merge, &mut packets[..n]).await;
+                    packets.swap(0, n);
+                    n = 0;
+                }
+                device = target;
+                n += 1;
             }
         }
         if n > 0 {
-            deliver(&shared, &mut merge, &mut packets[..n]).await;
+            device.deliver(&shared, &mut merge, &mut packets[..n]).await;
         }
         if let Err(error) = ready {
             tracing::debug!(%error, "failed to receive");
@@ -77,8 +87,8 @@ pub(super) async fn relayed(shared: Arc<Shared>, sockets: Arc<Sockets>, datagram
     while let Some((from, datagram)) = datagrams.recv().await {
         let (now, table) = (Instant::now(), shared.table.load_full());
         let receiver = Receiver { shared: &shared, sockets: &sockets, table: &table, now };
-        if receiver.receive(&datagram, from, &mut packets[0]) {
-            deliver(&shared, &mut merge, &mut packets).await;
+        if let Some(target) = receiver.receive(&datagram, from, &mut packets[0]) {
+            target.deliver(&shared, &mut merge, &mut packets).await;
         }
         consume_budget().await;
     }
@@ -86,9 +96,30 @@ pub(super) async fn relayed(shared: Arc<Shared>, sockets: Arc<Sockets>, datagram
     std::future::pending::<()>().await;
 }
 
-async fn deliver(shared: &Shared, merge: &mut GROTable, packets: &mut [Vec<u8>]) {
-    if shared.tun.send_multiple(merge, packets, VIRTIO_NET_HDR_LEN).await.is_err() {
-        count(&shared.drops.device_failed);
+/// TUN device that a packet is for.
+enum Target {
+    Main,
+    /// That of a single peer.
+    Single(Arc<PeerTun>),
+}
+
+impl Target {
+    fn is_same(&self, other: &Target) -> bool {
+        match (self, other) {
+            (Target::Main, Target::Main) => true,
+            (Target::Single(one), Target::Single(other)) => Arc::ptr_eq(one, other),
+            (Target::Main, Target::Single(_)) | (Target::Single(_), Target::Main) => false,
+        }
+    }
+
+    async fn deliver(&self, shared: &Shared, merge: &mut GROTable, packets: &mut [Vec<u8>]) {
+        let tun = match self {
+            Target::Main => &shared.tun,
+            Target::Single(single) => &single.tun,
+        };
+        if tun.send_multiple(merge, packets, VIRTIO_NET_HDR_LEN).await.is_err() {
+            count(&shared.drops.device_failed);
+        }
     }
 }
 
@@ -100,11 +131,11 @@ struct Receiver<'a> {
 }
 
 impl Receiver<'_> {
-    /// Reports whether `slot` now holds a packet for the device, behind the space for the device's header.
-    fn receive(&self, datagram: &[u8], from: SocketAddr, slot: &mut Vec<u8>) -> bool {
+    /// Returns the device of the packet that `slot` now holds, behind the space for the device's header. `None` without one.
+    fn receive(&self, datagram: &[u8], from: SocketAddr, slot: &mut Vec<u8>) -> Option<Target> {
         let drops = &self.shared.drops;
         if self.shared.layer.as_ref().is_some_and(|layer| layer.take(datagram, from)) {
-            return false;
+            return None;
         }
         let mut cookie = [0; COOKIE_REPLY];
         let packet = match self.table.identity.gate.verify_packet(Some(from.ip()), datagram, &mut cookie) {
@@ -112,11 +143,11 @@ impl Receiver<'_> {
             Err(TunnResult::WriteToNetwork(reply)) => {
                 count(&drops.rejected);
                 self.reply(reply, from);
-                return false;
+                return None;
             }
             Err(_) => {
                 count(&drops.malformed);
-                return false;
+                return None;
             }
         };
         let kind = match &packet {
@@ -127,7 +158,7 @@ impl Receiver<'_> {
         };
         let Some(peer) = self.table.by_packet(&packet) else {
             count(&drops.no_peer);
-            return false;
+            return None;
         };
         slot.resize(VIRTIO_NET_HDR_LEN + datagram.len().max(MIN_ROOM), 0);
         let out = &mut slot[VIRTIO_NET_HDR_LEN..];
@@ -137,25 +168,45 @@ impl Receiver<'_> {
         }
         match received {
             Received::Packet { len, source } => {
-                let allowed = self.table.by_address(source).is_some_and(|owner| Arc::ptr_eq(owner, peer));
-                if !allowed {
-                    count(&drops.wrong_source);
-                    return false;
-                }
                 let packet = &slot[VIRTIO_NET_HDR_LEN..VIRTIO_NET_HDR_LEN + len];
-                if self.shared.layer.as_ref().is_some_and(|layer| !layer.admits(packet)) {
-                    count(&drops.filtered);
-                    return false;
-                }
+                let target = self.target(peer, source, packet)?;
                 slot.truncate(VIRTIO_NET_HDR_LEN + len);
-                true
+                Some(target)
             }
-            Received::Consumed => false,
+            Received::Consumed => None,
             Received::Rejected => {
                 count(&drops.rejected);
-                false
+                None
             }
         }
+    }
+
+    /// Returns the device for a packet of a peer: the main one for sources that are the peer's own, and that of the peer for
+    /// sources behind it. `None` drops the packet.
+    fn target(&self, peer: &Arc<Peer>, source: IpAddr, packet: &[u8]) -> Option<Target> {
+        let drops = &self.shared.drops;
+        let target = match self.table.by_address(source) {
+            Some(owner) if Arc::ptr_eq(owner, peer) => Target::Main,
+            Some(_) => {
+                count(&drops.wrong_source);
+                return None;
+            }
+            None => {
+                let tuns = self.shared.peer_tuns.load();
+                let Some(single) = tuns.get(peer.public_key()).filter(|single| single.leads_to(source))
+                else {
+                    count(&drops.wrong_source);
+                    return None;
+                };
+                Target::Single(Arc::clone(single))
+            }
+        };
+        let is_single = matches!(target, Target::Single(_));
+        if self.shared.layer.as_ref().is_some_and(|layer| !layer.admits(packet, is_single)) {
+            count(&drops.filtered);
+            return None;
+        }
+        Some(target)
     }
 
     /// Sends a reply if the socket has room now. The sender of a lost request repeats it.

@@ -9,12 +9,15 @@ use tun_rs::AsyncDevice;
 use super::super::device::Drops;
 use super::cover::Cover;
 use super::path_layer::PathLayer;
+use super::peer_tun::PeerTuns;
 use super::table::Table;
 
 /// The TUN device with its peers, counters and cover traffic.
 pub(super) struct Shared {
     pub(super) tun: AsyncDevice,
     pub(super) table: ArcSwap<Table>,
+    /// TUN devices of single peers. Other devices than those of a mesh have none.
+    pub(super) peer_tuns: ArcSwap<PeerTuns>,
     pub(super) drops: Counters,
     pub(super) cover: Cover,
     /// Absent on devices whose peers have one endpoint each.

@@ -13,22 +13,30 @@ use tokio::time::{Instant, MissedTickBehavior};
 use tun_rs::{IDEAL_BATCH_SIZE, VIRTIO_NET_HDR_LEN};
 
 use super::outbox::Outbox;
-use super::peer::NoEndpoint;
+use super::peer::{NoEndpoint, Peer};
+use super::peer_tun::PeerTun;
 use super::shared::{Shared, count};
 use super::sockets::{MAX_DATAGRAM, Sockets};
+use super::table::Table;
 
 const TICK: Duration = Duration::from_millis(250);
 /// Padding multiple for the plaintext of a data message, to blur the packet's length.
 const PADDING: usize = 16;
 /// Bytes that a data message adds to its plaintext.
-const OVERHEAD: usize = 32;
+pub(super) const OVERHEAD: usize = 32;
 /// Smallest buffer for a segment, whatever the MTU: devices may supply packets of the previous MTU.
 const MIN_ROOM: usize = 2048;
 /// Longest protocol message without a packet, in bytes.
-const HANDSHAKE_ROOM: usize = 148;
+pub(super) const HANDSHAKE_ROOM: usize = 148;
 
-/// Encrypts and sends the packets of the TUN device, until the device fails.
-pub(super) async fn packets(shared: Arc<Shared>, sockets: Arc<Sockets>, mtu: u16) {
+/// Encrypts and sends the packets of the main TUN device, or of that of a single peer, until the device fails.
+pub(super) async fn packets(
+    shared: Arc<Shared>,
+    sockets: Arc<Sockets>,
+    mtu: u16,
+    single: Option<Arc<PeerTun>>,
+) {
+    let tun = single.as_ref().map_or(&shared.tun, |single| &single.tun);
     let mtu = usize::from(mtu);
     let room = mtu.max(MIN_ROOM).next_multiple_of(PADDING);
     let mut segmented = vec![0; VIRTIO_NET_HDR_LEN + MAX_DATAGRAM];
@@ -37,7 +45,7 @@ pub(super) async fn packets(shared: Arc<Shared>, sockets: Arc<Sockets>, mtu: u16
     let mut outbox = Outbox::new();
     loop {
         let received = {
-            let reading = shared.tun.recv_multiple(&mut segmented, &mut packets, &mut sizes, 0);
+            let reading = tun.recv_multiple(&mut segmented, &mut packets, &mut sizes, 0);
             let mut reading = pin!(reading);
             // Packets that are already available join the same burst. Then the burst is sent.
             match (&mut reading).now_or_never() {
@@ -62,11 +70,11 @@ pub(super) async fn packets(shared: Arc<Shared>, sockets: Arc<Sockets>, mtu: u16
         };
         let (now, table) = (Instant::now(), shared.table.load());
         for (packet, size) in packets.iter_mut().zip(&sizes).take(n) {
-            let Some(peer) = Tunn::dst_address(&packet[..*size]).and_then(|to| table.by_address(to)) else {
+            let Some(peer) = receiver(&table, single.as_deref(), &packet[..*size]) else {
                 count(&shared.drops.no_peer);
                 continue;
             };
-            if let Some(layer) = &shared.layer {
+            if let Some(layer) = shared.layer.as_ref().filter(|_| single.is_none()) {
                 layer.sent(&packet[..*size]);
             }
             let padded = size.next_multiple_of(PADDING).min(mtu.max(*size));
@@ -82,6 +90,15 @@ pub(super) async fn packets(shared: Arc<Shared>, sockets: Arc<Sockets>, mtu: u16
             }
         }
         consume_budget().await;
+    }
+}
+
+/// Returns the peer that a packet goes to: by its destination, or that of the device if the destination is behind it.
+fn receiver<'t>(table: &'t Table, single: Option<&PeerTun>, packet: &[u8]) -> Option<&'t Arc<Peer>> {
+    let to = Tunn::dst_address(packet)?;
+    match single {
+        None => table.by_address(to),
+        Some(single) => table.peer(&single.key).filter(|_| single.leads_to(to)),
     }
 }
 
