@@ -52,7 +52,7 @@ fn has_leg(found: LocalValue, leg: u32, address: &Address, local: &impl LocalAdd
 /// Decides whether a packet may leave by an interface; `Ok` passes it.
 ///
 /// Forwarded packets need a mark that authorises the interface, and a source that is an address of it: without it they
-/// were not masqueraded. Host output with a mark of this gateway needs an authorised mark, too. Without such a mark it
+/// were not masqueraded. Replies to nodes of the mesh have the source of the host that they asked. Host output with a mark of this gateway needs an authorised mark, too. Without such a mark it
 /// needs a source that the plan knows as an address of this host: one of a tunnel leaves by that tunnel only, and one
 /// that the plan does not know may be of a tunnel that has just come or goes.
 #[inline(always)]
@@ -89,7 +89,9 @@ pub fn guard(
     }
     let found = local.find(&source);
     let leg_of_mark = mark & 0xff;
-    let allowed = if mark & !0xff == Mark::PREFIX && leg_of_mark >= leg_selection::FIRST_TUNNEL as u32 {
+    let allowed = if own.v4 == EgressAllowValue::REPLIES.v4 {
+        !(found.is(LocalKind::Own) || found.is(LocalKind::Forbidden))
+    } else if mark & !0xff == Mark::PREFIX && leg_of_mark >= leg_selection::FIRST_TUNNEL as u32 {
         // A tunnel's address.
         found.is(LocalKind::Forbidden) && has_leg(found, leg_of_mark, &source, local)
     } else if ipv6 {
@@ -209,6 +211,19 @@ mod tests {
             assert!(guard(&sends(0, 4, leg), None, &Known).is_err(), "host output by leg {leg}");
             assert_eq!(arrive(leg.into(), &v4(4), &Known), Err(Reason::WrongIngress));
         }
+    }
+
+    #[test]
+    fn replies_to_nodes_of_the_mesh_have_the_source_of_their_host() {
+        let replies = Some(EgressAllowValue::REPLIES);
+        let reply = |last| Departure { ingress: 9, ..sends(Mark::LOCAL.0, last, 0) };
+        assert!(guard(&reply(3), replies, &Known).is_ok(), "a host of the LAN");
+        assert!(guard(&reply(9), replies, &Known).is_ok(), "a host of the internet");
+        for last in [1, 2, 4] {
+            assert!(guard(&reply(last), replies, &Known).is_err(), "an address of this host: {last}");
+        }
+        assert!(guard(&reply(3), None, &Known).is_err(), "by another interface");
+        assert!(guard(&reply(3), Some(EgressAllowValue::default()), &Known).is_err(), "not to the mesh");
     }
 
     #[test]

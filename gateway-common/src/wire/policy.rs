@@ -359,6 +359,11 @@ pub struct EgressAllowValue {
     pub v6: Address,
 }
 
+impl EgressAllowValue {
+    /// Replies of hosts that are not masqueraded: every source but addresses of this host. No interface has the broadcast address.
+    pub const REPLIES: EgressAllowValue = EgressAllowValue { v4: u32::MAX, v6: Address([0; 4]) };
+}
+
 /// Fwmark and an egress interface that it may use.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, FromBytes, IntoBytes, Immutable, KnownLayout,
