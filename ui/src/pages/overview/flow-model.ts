@@ -196,6 +196,8 @@ function policyAddress(policy: PathPolicy, device: string | undefined): Pick<Flo
       return { to: `/policies/profiles/${policy.id}` }
     case 'bridge':
       return { to: `/paths/bridges/${policy.id}` }
+    case 'mesh':
+      return { to: '/network/mesh' }
     default:
       return { to: `/policies/${policy.id}` }
   }

@@ -1,4 +1,5 @@
-// The objects that make the rows of the leak matrix: policies, exceptions, profiles of devices, and bridges.
+// The objects that make the rows of the leak matrix: policies, exceptions, profiles of devices, bridges, and prefixes
+// of mesh peers.
 
 export interface Origins {
   /** Exceptions that are active. */
@@ -22,6 +23,8 @@ export function addressOf(id: string, origins: Origins | null | undefined): stri
       return `/policies/profiles/${id}`
     case 'bridge':
       return `/paths/bridges/${id}`
+    case 'mesh':
+      return '/network/mesh'
     default:
       return `/policies/${id}`
   }

@@ -149,6 +149,7 @@ const WHOLE: Record<string, string> = {
   bring_down_mesh: 'Mesh verlassen',
   bring_up_mesh: 'Mesh wieder beitreten',
   join_mesh: 'einem Mesh beitreten',
+  set_mesh_domain: 'Domäne des Mesh übernehmen',
   approve_mesh_routes: 'Routen eines Mesh-Peers freigeben',
   create_mesh_identity: 'Schlüssel des Mesh-Koordinators anlegen',
   delete_ephemeral_mesh_peers: 'abwesende Mesh-Peers löschen',

@@ -63,7 +63,7 @@ export const overview: Text['overview'] = {
     usableHops: (usable, all) => `${usable} von ${all} Hops`,
     noHops: 'keine Hops',
     hopDown: 'ausgefallen',
-    origins: { profile: 'Profil', bridge: 'Brücke' },
+    origins: { profile: 'Profil', bridge: 'Brücke', mesh: 'Mesh' },
   },
   tunnels: {
     title: 'Tunnel',

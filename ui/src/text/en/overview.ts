@@ -64,7 +64,7 @@ export const overview = {
     usableHops: (usable: number, all: number) => `${usable} of ${all} hops`,
     noHops: 'no hops',
     hopDown: 'down',
-    origins: { profile: 'profile', bridge: 'bridge' } as Record<string, string>,
+    origins: { profile: 'profile', bridge: 'bridge', mesh: 'mesh' } as Record<string, string>,
   },
   tunnels: {
     title: 'Tunnels',
