@@ -10,17 +10,32 @@ mod client;
 mod coordinator;
 mod member;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use crate::netns::{Namespace, Prefix};
 use crate::network_permit::NetworkPermit;
+use crate::process::Process;
 
 pub use client::StockClient;
 pub use coordinator::MeshServer;
-pub use member::MeshGateway;
+pub use member::{LanHost, MeshGateway};
 
 /// Address of the coordinator.
 pub const HUB: &str = "10.9.0.1";
+
+/// Address of a server of the internet.
+pub const INTERNET: &str = "203.0.113.7";
+
+/// A web server whose page is the address of the client.
+const ANSWER: &str = "
+import http.server, sys
+class Page(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(self.client_address[0].encode())
+http.server.ThreadingHTTPServer((sys.argv[1], 80), Page).serve_forever()
+";
 
 /// The namespaces of a mesh.
 #[derive(Debug)]
@@ -57,6 +72,33 @@ impl MeshNetwork {
             network.nodes.push(node);
         }
         Ok(network)
+    }
+
+    /// Makes the last node a server of the internet, which answers with the address of its client. The others have a route to it.
+    pub fn serve_internet(&self) -> Result<Process> {
+        let (server, others) = self.nodes.split_last().context("a node")?;
+        server.ip(&format!("link set lo up\naddress add {INTERNET}/32 dev lo"))?;
+        for node in others {
+            node.ip(&format!("route add {INTERNET}/32 via 10.9.0.{}", 10 + self.nodes.len()))?;
+        }
+        let mut command = server.command("python3");
+        command.args(["-c", ANSWER, INTERNET]);
+        server.spawn(command)
+    }
+
+    /// Begins to count the packets for the server of the internet that leave a node by its uplink.
+    pub fn count_leaks(&self, node: usize) -> Result<()> {
+        self.hub.nft(&format!(
+            "table netdev leaks {{\n chain in {{\n type filter hook ingress device \"port{node}\" priority 0;\n \
+             ip daddr {INTERNET} counter\n ip saddr 192.168.77.0/24 counter\n }}\n}}\n"
+        ))
+    }
+
+    /// Packets that have left since [`MeshNetwork::count_leaks`].
+    pub fn leaks(&self) -> Result<u64> {
+        let listed = self.hub.run("nft", &["list", "table", "netdev", "leaks"])?;
+        let counts = listed.split("packets ").skip(1).map(|rest| rest.split(' ').next().unwrap_or_default());
+        counts.map(|count| count.parse::<u64>().context("a number")).sum()
     }
 
     /// Lets UDP of the hosts reach the hub only, so that they have no direct path.

@@ -168,7 +168,8 @@ async fn transport(cx: Cx, _: Req<()>) -> Result<SplittingTransport, ApiError> {
     let world = cx.open()?.world();
     let compiled = world.live();
     let legs = pools.tunnels();
-    let legs = legs.iter().filter_map(|name| compiled.legs.tunnel(name));
+    let legs =
+        legs.iter().filter_map(|name| compiled.legs.tunnel(name).or_else(|| compiled.legs.mesh_peer(name)));
     Ok(SplittingTransport {
         mode: "flow",
         protocols: ["tcp", "udp", "icmp"],

@@ -142,7 +142,7 @@ mod tests {
 
     fn table(endpoints: &[(Method, &'static str)]) -> Table {
         let mut table = Table::default();
-        table.unsupported(Capability::Mesh, endpoints);
+        table.unsupported(Capability::ProfileMtu, endpoints);
         table
     }
 
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn a_tail_takes_what_begins_no_other_path() {
         let mut table = Table::default();
-        table.unsupported(Capability::Mesh, &[(Method::Get, "/a/{id}")]);
+        table.unsupported(Capability::ProfileMtu, &[(Method::Get, "/a/{id}")]);
         table.page("/", "root", "text/html", |pages, _| Some(pages.index()));
         table.page("/assets/{file}", "asset", "*/*", |pages, _| Some(pages.index()));
         table.page("/{path}", "rest", "*/*", |pages, _| Some(pages.index())).tail();

@@ -16,11 +16,12 @@ pub fn live(compiled: &Compiled, chain: &Chain) -> ChainLive {
         .map(|hop| match hop.r#type {
             HopType::Vpn => compiled.legs.tunnel(&hop.target),
             HopType::Interface => compiled.legs.uplink(&hop.target),
-            HopType::Proxy | HopType::MeshPeer => None,
+            HopType::MeshPeer => compiled.legs.mesh_peer(&hop.target),
+            HopType::Proxy => None,
         })
         .collect();
-    // The state of proxies and mesh peers is not observed here.
-    let unknown = |hop: HopType| matches!(hop, HopType::Proxy | HopType::MeshPeer);
+    // The state of proxies is not observed here.
+    let unknown = |hop: HopType| hop == HopType::Proxy;
     let hops = || chain.hops.iter().zip(&legs);
     let down = hops().any(|(hop, leg)| !unknown(hop.r#type) && !leg.is_some_and(|leg| leg.usable));
     let status = match (chain.enabled, down) {

@@ -24,6 +24,7 @@ mod leg;
 mod legs;
 mod locals;
 mod mesh_link;
+mod mesh_routes;
 mod named_egress;
 mod nft;
 mod openvpn;
@@ -61,9 +62,11 @@ pub use bridges::{bridge_refusal, transport};
 pub use compiled::{Compiled, CompiledPolicy, Finding, HopState};
 pub use default_route::shared_uplinks;
 pub use draining::{DRAIN, may_drain};
+pub(crate) use hops::missing_mesh_peer;
 pub use input::Input;
 pub use lan_sources::prefixes as lan_prefixes;
 pub use leg::{DefaultUplink, Leg, LegKind, Legs, Underlay, leg_number, named_leg, tunnel_interface};
+pub(crate) use mesh_routes::is_mesh_route;
 pub use proxies::{by_leg, proxy_address, proxy_login};
 pub use segment_classes::segment_on;
 pub use trial::{TriedPolicies, TriedPolicy};
@@ -120,6 +123,8 @@ fn lower_paths(input: &Input<'_>, compiled: &mut Compiled) {
     rules::lower(input, &legs, compiled.legs.default, &needed, plan);
     sysctls::lower(input, &legs, plan);
     nft::lower(input, &legs, plan);
+    plan.nft.mesh = mesh_link::forwarding(input, compiled.legs.default);
+    mesh_link::authorise(input, plan);
     proxies::lower(input, compiled);
     compiled.plan.valid_until = valid_until(input, compiled);
 }

@@ -58,6 +58,40 @@ pub struct MeshLink {
     pub addresses: BTreeSet<IpAddr>,
     /// Addresses of the peers.
     pub peers: BTreeSet<IpNet>,
+    /// Peers that hops of policies name, by their names in the mesh.
+    #[serde(default)]
+    pub legs: BTreeMap<String, MeshLeg>,
+    /// Names in hops for which there is no leg, with the human-readable reasons.
+    #[serde(default)]
+    pub missing: BTreeMap<String, String>,
+    /// Prefixes that this gateway routes for peers: offered, and approved by the coordinator.
+    #[serde(default)]
+    pub offered: BTreeSet<IpNet>,
+    /// Addresses of all nodes by their names in the mesh, this gateway included.
+    #[serde(default)]
+    pub names: BTreeMap<String, BTreeSet<IpAddr>>,
+}
+
+/// Peer of a mesh as an egress. It has an interface of its own, so that several exits take the same destinations.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MeshLeg {
+    pub number: LegId,
+    pub interface: String,
+    /// Prefixes behind the peer that the coordinator has approved.
+    pub routes: BTreeSet<IpNet>,
+    /// These prefixes are used without a policy of a user as well, those of an exit left out.
+    #[serde(default)]
+    pub accepts_routes: bool,
+    pub usable: bool,
+    /// Human-readable reason for which it is not usable.
+    pub reason: String,
+}
+
+impl MeshLink {
+    /// Returns the peer whose interface this is.
+    pub fn leg_of(&self, interface: &str) -> Option<&MeshLeg> {
+        self.legs.values().find(|leg| leg.interface == interface)
+    }
 }
 
 impl Facts {

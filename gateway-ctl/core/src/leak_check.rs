@@ -122,13 +122,20 @@ pub enum Expected {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ExitQuery {
     pub leg: LegId,
-    /// Name of the tunnel, or interface of the uplink.
+    /// Name of the tunnel or mesh peer, or interface of the uplink.
     pub egress: String,
     pub interface: String,
     /// Address of the interface, from which the gateway asks.
     pub source: IpAddr,
-    /// `None` for an uplink.
+    /// `None` for an uplink, and for a mesh peer.
     pub tunnel: Option<Id>,
+}
+
+impl ExitQuery {
+    /// Reports whether the query goes by a tunnel or a mesh peer, which hides the address of the uplink.
+    fn is_by_tunnel(&self) -> bool {
+        self.tunnel.is_some() || self.leg.is_tunnel()
+    }
 }
 
 /// Queries of the check of an address family.

@@ -346,6 +346,22 @@ pub struct NftRuleset {
     /// Access to the API by uplinks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wan_access: Option<WanAccess>,
+    /// Forwarding for nodes of the mesh.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mesh: Option<MeshForwarding>,
+}
+
+/// Forwarding for nodes of the mesh of which this gateway is a member. Their packets are masqueraded.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct MeshForwarding {
+    /// Interface of the mesh.
+    pub interface: String,
+    /// Prefixes in LANs that nodes reach.
+    pub subnets: BTreeSet<IpNet>,
+    /// Mark by which their traffic to the internet leaves; none if this gateway is no exit.
+    pub exit: Option<u32>,
+    pub exit_ipv4: bool,
+    pub exit_ipv6: bool,
 }
 
 impl NftRuleset {
@@ -369,6 +385,7 @@ impl NftRuleset {
             delegated: self.delegated.union(&want.delegated).cloned().collect(),
             sources: self.sources.union(&want.sources).cloned().collect(),
             wan_access: want.wan_access.clone(),
+            mesh: want.mesh.clone(),
         }
     }
 }

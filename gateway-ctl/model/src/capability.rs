@@ -29,14 +29,14 @@ macro_rules! capabilities {
                 }
             }
 
-            /// Clause about the missing part: `this version does not forward to mesh peers`.
+            /// Clause about the missing part: `this version takes the size of packets from the tunnel`.
             pub const fn clause(self) -> &'static str {
                 match self {
                     $(Capability::$name => concat!("this version ", $clause),)+
                 }
             }
 
-            /// Returns what an operation needs that is not built: `forwarding to mesh peers, which this version does not have`.
+            /// Returns what an operation needs that is not built: `the size of packets of a profile, which this version does not have`.
             pub const fn needs(self) -> &'static str {
                 match self {
                     $(Capability::$name => concat!($needs, ", which this version does not have"),)+
@@ -50,7 +50,6 @@ capabilities! {
     Assistant: InForce, "has no assistant", "the assistant";
     Bluetooth: InForce, "has no Bluetooth", "the Bluetooth service";
     Federation: InForce, "does not sync with other gateways", "federation";
-    Mesh: Missing, "does not forward to mesh peers", "forwarding to mesh peers";
     ProfileMtu: Missing, "takes the size of packets from the tunnel", "the size of packets of a profile";
     SegmentIsolation: Missing, "does not see frames between hosts of one cable", "isolation in segments";
 }
@@ -97,8 +96,9 @@ mod tests {
             assert_eq!(capability.warning("").is_none(), ends, "{capability:?}");
             assert_eq!(capability.warning("field").is_none(), ends, "{capability:?}");
         }
-        let warning = |path| Capability::Mesh.warning(path).unwrap();
-        assert_eq!(warning(""), "Stored, but without effect: this version does not forward to mesh peers.");
-        assert_eq!(warning("role"), "Stored without effect: this version does not forward to mesh peers.");
+        let warning = |path| Capability::ProfileMtu.warning(path).unwrap();
+        let clause = "this version takes the size of packets from the tunnel.";
+        assert_eq!(warning(""), format!("Stored, but without effect: {clause}"));
+        assert_eq!(warning("mtu"), format!("Stored without effect: {clause}"));
     }
 }

@@ -25,6 +25,11 @@ impl LinkFacts {
         facts.mesh.clone_from(&self.0.lock());
     }
 
+    /// Returns the interface.
+    pub(crate) fn get(&self) -> Option<MeshLink> {
+        self.0.lock().clone()
+    }
+
     /// Sets the interface. Returns whether it is another one than before.
     pub(crate) fn set(&self, link: Option<MeshLink>) -> bool {
         let mut current = self.0.lock();

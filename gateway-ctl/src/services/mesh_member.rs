@@ -5,10 +5,13 @@
 //! The engine lives as long as the membership is on and the coordinator has this node. Without a connection to the
 //! coordinator it works on by the last map. Decision 0215 says why.
 
+mod commit;
 mod dial;
 mod engine;
 mod layer;
+mod map_reader;
 mod membership;
+mod metrics;
 mod observed;
 mod registration;
 mod relays;
@@ -70,9 +73,15 @@ impl MeshMember {
 
     /// Returns the service that follows the membership.
     pub fn service(self: &Arc<Self>) -> Service {
-        let (reported, erased) = (self.clone(), self.clone());
+        let (reported, measured, erased) = (self.clone(), self.clone(), self.clone());
         Service::new("mesh_member", self, |member| member.run())
             .reports(move || std::future::ready(reported.health()))
+            .measures(move |registry| {
+                // There are none while the membership is off.
+                if measured.wanted().is_some() {
+                    metrics::register(registry, &measured.observed.get(), measured.link.get().as_ref());
+                }
+            })
             .erases(move |level| {
                 erased.erase(level);
                 std::future::ready(Ok(()))
@@ -155,6 +164,7 @@ impl MeshMember {
 
     fn engine_parts(&self) -> EngineParts {
         EngineParts {
+            store: self.store.clone(),
             worlds: self.worlds.clone(),
             enforcement: self.enforcement.clone(),
             connector: self.connector.clone(),

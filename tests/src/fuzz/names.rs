@@ -122,6 +122,7 @@ pub fn zone(data: &[u8]) {
         domain,
         hosts: vec![host],
         host_ttl: 10,
+        mesh: None,
         copies: BTreeMap::new(),
         signer: None,
     };

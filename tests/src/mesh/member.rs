@@ -17,6 +17,18 @@ const INTERFACE: &str = "mesh0";
 /// Time to join, or to learn something.
 const SOON: Duration = Duration::from_secs(60);
 
+/// A host in the LAN of a gateway.
+#[derive(Debug)]
+pub struct LanHost {
+    pub namespace: Namespace,
+    pub mac: String,
+}
+
+/// Third number of the addresses in the LAN of a gateway.
+fn lan(gateway: usize) -> usize {
+    76 + gateway
+}
+
 /// A gateway that is a member of the mesh.
 #[derive(Debug)]
 pub struct MeshGateway {
@@ -30,11 +42,36 @@ impl MeshGateway {
     /// Starts a gateway in the namespace of the node of this number, from 1 on. It is no member yet.
     pub fn start(network: &MeshNetwork, number: usize) -> Result<Self> {
         let namespace = &network.nodes[number - 1];
+        namespace.ip("link add eth1 type veth peer name far1\nlink set far1 up")?;
+        Self::start_daemon(namespace, number)
+    }
+
+    /// [`MeshGateway::start`], with a host in its LAN.
+    pub fn start_with_host(network: &MeshNetwork, number: usize) -> Result<(Self, LanHost)> {
+        let namespace = &network.nodes[number - 1];
+        let host = Namespace::create(&network.prefix, &format!("host-{number}"))?;
+        namespace.ip(&format!("link add eth1 type veth peer name eth0 netns {}", host.name()))?;
+        let mac = format!("02:00:00:00:77:{number:02x}");
+        host.ip(&format!(
+            "link set eth0 address {mac}\nlink set eth0 up\nlink set lo up\naddress add 192.168.{0}.20/24 dev eth0",
+            lan(number)
+        ))?;
+        let gateway = Self::start_daemon(namespace, number)?;
+        host.ip(&format!("route add default via 192.168.{}.1", lan(number)))?;
+        Ok((gateway, LanHost { namespace: host, mac }))
+    }
+
+    fn start_daemon(namespace: &Namespace, number: usize) -> Result<Self> {
         let prefix = Prefix::unique()?;
-        namespace.ip("link add eth1 type veth peer name far1\nlink set eth1 up\nlink set far1 up\naddress add 192.168.77.1/24 dev eth1")?;
+        namespace.ip(&format!("link set eth1 up\naddress add 192.168.{}.1/24 dev eth1", lan(number)))?;
         let mut daemon = Daemon::prepare_in(namespace, &prefix)?;
         daemon.start()?;
         Ok(Self { daemon, name: format!("gateway-{number}"), _prefix: prefix })
+    }
+
+    /// Sets a setting.
+    pub fn set(&self, key: &str, value: &Value) -> Result<()> {
+        self.api().put(&format!("/settings/{key}"), &json!({"value": value})).map(drop)
     }
 
     pub fn api(&self) -> &Api {

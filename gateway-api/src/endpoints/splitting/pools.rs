@@ -6,6 +6,7 @@ use gateway_common::wire::Choice;
 use gateway_core::compile::{CompiledPolicy, HopState};
 use gateway_core::indexes::{LegId, PolicyIndex};
 use gateway_ctl::services::flow_rate::FlowRates;
+use gateway_ctl::services::mesh::MeshPeer;
 use gateway_ctl::world::World;
 use gateway_model::kinds::EndpointState;
 use gateway_model::kinds::routing_policy::{HopType, Sticky};
@@ -34,11 +35,12 @@ pub(super) struct Pool {
     pub new_flows_per_min: Option<f64>,
 }
 
-/// A tunnel in a pool.
+/// A tunnel or a mesh peer in a pool.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Member {
+    /// Name of the tunnel or the mesh peer.
     pub tunnel: String,
-    /// Weight from its splitting endpoint, else its own weight.
+    /// Weight from its splitting endpoint, else its own weight. That of a mesh peer is 1.
     pub weight: u32,
     /// `active`: receives new flows. `draining`: only keeps existing flows. `down`: neither.
     pub state: EndpointState,
@@ -73,6 +75,16 @@ impl Pools {
         let (compiled, now) = (observed.world.live(), *now);
         let tunnels = state.tunnels.iter().map(|tunnel| (tunnel.name.clone(), observed.tunnel(tunnel)));
         let tunnels: BTreeMap<String, TunnelLive> = tunnels.collect();
+        let peers = open.mesh_member.peers().unwrap_or_default();
+        let of_hop = |hop: &HopState| match hop.hop.r#type {
+            HopType::MeshPeer => peers
+                .iter()
+                .find(|peer| peer.name == hop.hop.target)
+                .map_or((false, 0, None), |peer| of_peer(peer, hop.usable)),
+            HopType::Vpn | HopType::Interface | HopType::Proxy => {
+                tunnels.get(&hop.hop.target).map_or((false, 0, None), measured)
+            }
+        };
         let mut splitting =
             state.applied.policies.iter().filter(|p| p.is_pool() && p.in_force(now)).peekable();
         // The flow table may be large, so it is only read if needed.
@@ -88,9 +100,8 @@ impl Pools {
         let pool = |policy: &gateway_model::RoutingPolicy| {
             let at_work = compiled.policies.iter().find(|one| one.id == policy.meta.id)?;
             let sticky = policy.sticky.unwrap_or_default();
-            let mut endpoints: Vec<Member> = members(at_work)
-                .map(|hop| member(at_work, hop, &flows, tunnels.get(&hop.hop.target)))
-                .collect();
+            let mut endpoints: Vec<Member> =
+                members(at_work).map(|hop| member(at_work, hop, &flows, of_hop(hop))).collect();
             let all = endpoints.iter().map(|member| member.flows).sum();
             endpoints.iter_mut().for_each(|member| member.share_pct = percent(member.flows, all));
             let drawn = observed.policy(policy).routing && sticky == Sticky::Flow;
@@ -109,10 +120,11 @@ impl Pools {
                     .filter(|_| drawn),
             })
         };
-        Pools { pools: splitting.filter_map(pool).collect(), tunnels }
+        let pools = splitting.filter_map(pool).collect();
+        Pools { pools, tunnels }
     }
 
-    /// Returns the names of the tunnels in pools.
+    /// Returns the names of the tunnels and mesh peers in pools.
     pub(super) fn tunnels(&self) -> BTreeSet<String> {
         self.pools.iter().flat_map(|pool| &pool.endpoints).map(|member| member.tunnel.clone()).collect()
     }
@@ -127,15 +139,21 @@ fn measured(live: &TunnelLive) -> (bool, u64, Option<f64>) {
     (live.healthy, live.rx_bytes.saturating_add(live.tx_bytes), live.latency_ms)
 }
 
+/// Returns health, traffic in bytes and round-trip time of a mesh peer.
+fn of_peer(peer: &MeshPeer, usable: bool) -> (bool, u64, Option<f64>) {
+    let bytes = peer.rx.unwrap_or_default().saturating_add(peer.tx.unwrap_or_default());
+    (usable, bytes, peer.latency_ms)
+}
+
 fn members(policy: &CompiledPolicy) -> impl Iterator<Item = &HopState> {
-    policy.hops.iter().filter(|hop| hop.hop.r#type == HopType::Vpn)
+    policy.hops.iter().filter(|hop| hop.hop.r#type.is_tunnel())
 }
 
 fn member(
     policy: &CompiledPolicy,
     hop: &HopState,
     flows: &BTreeMap<(Option<PolicyIndex>, LegId), u64>,
-    live: Option<&TunnelLive>,
+    (healthy, bytes, rtt_ms): (bool, u64, Option<f64>),
 ) -> Member {
     let of_new = |choice: &Choice| {
         let legs = &choice.all()[..usize::from(choice.count).min(choice.all().len())];
@@ -152,7 +170,6 @@ fn member(
     } else {
         EndpointState::Down
     };
-    let (healthy, bytes, rtt_ms) = live.map_or((false, 0, None), measured);
     Member {
         tunnel: hop.hop.target.clone(),
         weight: hop.weight,

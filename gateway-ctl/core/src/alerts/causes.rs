@@ -9,7 +9,7 @@ use gateway_model::kinds::alert_rule::AlertKind;
 use gateway_model::kinds::tunnel::Uplink;
 
 use super::key::AlertKey;
-use crate::compile::{Compiled, DefaultUplink, Input, Leg, Legs, Underlay, named_leg};
+use crate::compile::{Compiled, DefaultUplink, Input, Leg, LegKind, Legs, Underlay, named_leg};
 
 /// Thing that others depend on.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,6 +17,8 @@ enum Node {
     /// Uplink, by its interface.
     Uplink(String),
     Tunnel(Id),
+    /// Peer of the mesh, by its name.
+    MeshPeer(String),
     Policy(Id),
     /// DNS upstream, by the subject of its alerts.
     Upstream(String),
@@ -60,6 +62,9 @@ impl Dependencies {
             dependencies.default = all.collect();
         }
         dependencies.add_tunnels(state, legs);
+        for leg in legs.by_number.values().filter(|leg| leg.mesh_peer().is_some()) {
+            dependencies.direct.insert(node(leg), dependencies.default.clone());
+        }
         for policy in &compiled.policies {
             let legs_of = policy.hops.iter().flat_map(|hop| hop.by.iter().chain([&hop.leg]));
             let below = legs_of.filter_map(|number| Some(node(legs.get((*number)?)?))).collect();
@@ -132,7 +137,11 @@ impl Dependencies {
 }
 
 fn node(leg: &Leg) -> Node {
-    leg.tunnel().map_or_else(|| Node::Uplink(leg.interface.clone()), Node::Tunnel)
+    match &leg.kind {
+        LegKind::Uplink => Node::Uplink(leg.interface.clone()),
+        LegKind::Tunnel(id) => Node::Tunnel(*id),
+        LegKind::MeshPeer(name) => Node::MeshPeer(name.clone()),
+    }
 }
 
 /// Returns the alerts that explain failures of what depends on a node.
@@ -142,7 +151,7 @@ fn alerts_of(node: &Node) -> impl Iterator<Item = AlertKey> {
             .map(|kind| AlertKey::new(kind, interface.clone()))
             .to_vec(),
         Node::Tunnel(id) => vec![AlertKey::new(AlertKind::TunnelDown, id.to_string())],
-        Node::Policy(_) | Node::Upstream(_) => Vec::new(),
+        Node::MeshPeer(_) | Node::Policy(_) | Node::Upstream(_) => Vec::new(),
     };
     keys.into_iter()
 }

@@ -41,7 +41,7 @@ pub(super) fn set_drain_deadlines(input: &Input<'_>, in_trial: &[Cow<'_, Routing
         let held = in_trial.iter().filter(|policy| policy.in_force(input.now)).any(|policy| {
             let keeps =
                 policy.vpn_hops().any(|hop| legs.tunnel(&hop.target).is_some_and(|l| l.number == number));
-            keeps && drains(policy) && policy.vpn_hops().any(|hop| takes_new(input.state, policy, hop, legs))
+            keeps && drains(policy) && policy.hops.iter().any(|hop| takes_new(input.state, policy, hop, legs))
         });
         if let Some(leg) = legs.by_number.get_mut(&number).filter(|_| held) {
             leg.draining = Some(end);
@@ -56,8 +56,9 @@ pub(super) fn drains(policy: &RoutingPolicy) -> bool {
 }
 
 fn takes_new(state: &State, policy: &RoutingPolicy, hop: &Hop, legs: &Legs) -> bool {
-    let enabled = endpoint(state, policy, &hop.target).is_none_or(|endpoint| endpoint.enabled);
-    hop.r#type == HopType::Vpn && enabled && legs.tunnel(&hop.target).is_some_and(|leg| leg.usable)
+    let is_enabled = hop.r#type != HopType::Vpn
+        || endpoint(state, policy, &hop.target).is_none_or(|endpoint| endpoint.enabled);
+    hop.r#type.is_tunnel() && is_enabled && legs.of_hop(hop).is_some_and(|leg| leg.usable)
 }
 
 /// Reports whether a tunnel was taken down so recently that it may still keep flows.

@@ -27,10 +27,15 @@ impl<'a> Input<'a> {
             return Some(Cow::Borrowed(policy.as_ref()));
         }
         let Some(exception) = self.state.exceptions.get(id) else {
-            return self.default_of(id).or_else(|| self.segment_of(id)).map(Cow::Owned);
+            return self.policy_behind(id).map(Cow::Owned);
         };
         let diverts = self.is_in_force(exception) && exception.diverts();
         diverts.then(|| Cow::Owned(self.diversion(exception)))
+    }
+
+    /// The policy that a profile, a segment or the prefixes of a mesh peer make.
+    fn policy_behind(&self, id: Id) -> Option<RoutingPolicy> {
+        self.default_of(id).or_else(|| self.segment_of(id)).or_else(|| self.mesh_route_of(id))
     }
 
     /// Returns the sources of a policy; of an exception its destinations.

@@ -5,7 +5,6 @@
 //! without a tunnel returns to one at once.
 
 use gateway_model::RoutingPolicy;
-use gateway_model::capability::Capability;
 use gateway_model::kinds::proxy::Proxy;
 use gateway_model::kinds::routing_policy::{FailPolicy, Hop, HopMode, HopType, Sticky};
 
@@ -35,7 +34,7 @@ fn legs_before(policy: &RoutingPolicy, states: &[HopState], place: usize) -> Vec
     }
     let usable = |hop: &&HopState| hop.usable;
     if policy.is_pool() {
-        let members = before.iter().filter(usable).filter(|hop| hop.hop.r#type == HopType::Vpn);
+        let members = before.iter().filter(usable).filter(|hop| hop.hop.r#type.is_tunnel());
         let members: Vec<Option<LegId>> = members.map(|hop| hop.leg).collect();
         if !members.is_empty() {
             return members;
@@ -50,7 +49,7 @@ fn legs_before(policy: &RoutingPolicy, states: &[HopState], place: usize) -> Vec
 }
 
 fn tunnels(input: &Input<'_>, policy: &RoutingPolicy, legs: &Legs) -> Vec<HopState> {
-    let mut states: Vec<HopState> = policy.hops.iter().map(|hop| state(hop, legs)).collect();
+    let mut states: Vec<HopState> = policy.hops.iter().map(|hop| state(input, hop, legs)).collect();
     if !draining::drains(policy) {
         states.iter_mut().for_each(|hop| hop.draining = None);
     }
@@ -93,7 +92,12 @@ fn share(input: &Input<'_>, policy: &RoutingPolicy, hop: &mut HopState) {
 
 /// Another policy may demand another underlay of the tunnel. A policy that fails degraded accepts any hops in between.
 fn check_underlay(state: &mut HopState, under: Option<LegId>, anyhow: bool, legs: &Legs) {
-    if !state.usable || state.hop.r#type != HopType::Vpn {
+    if !state.usable || !state.hop.r#type.is_tunnel() {
+        return;
+    }
+    if state.hop.r#type == HopType::MeshPeer {
+        state.usable = false;
+        "a mesh peer is reached through no other hop".clone_into(&mut state.reason);
         return;
     }
     let mut underlay = state.leg.and_then(|leg| legs.get(leg)).map_or(Underlay::Nowhere, |leg| leg.underlay);
@@ -115,12 +119,20 @@ fn check_underlay(state: &mut HopState, under: Option<LegId>, anyhow: bool, legs
     state.reason = format!("it is carried by {by} at present");
 }
 
-fn state(hop: &Hop, legs: &Legs) -> HopState {
+/// Returns why there is no leg of a mesh peer.
+pub(crate) fn missing_mesh_peer<'a>(input: &Input<'a>, name: &str) -> &'a str {
+    match &input.facts.mesh {
+        None => "this gateway is in no mesh at present",
+        Some(mesh) => mesh.missing.get(name).map_or("it is not looked for yet", String::as_str),
+    }
+}
+
+fn state(input: &Input<'_>, hop: &Hop, legs: &Legs) -> HopState {
     let missing = match hop.r#type {
         HopType::Proxy => "there is no proxy of this name",
         HopType::Vpn => "there is no tunnel of this name",
         HopType::Interface => "it is no configured uplink",
-        HopType::MeshPeer => Capability::Mesh.clause(),
+        HopType::MeshPeer => missing_mesh_peer(input, &hop.target),
     };
     let leg = legs.of_hop(hop);
     HopState {
@@ -193,9 +205,7 @@ fn first(policy: &RoutingPolicy, hops: &[HopState]) -> ResolvedEgress {
     // A flow stays in the tunnel in which it began; one that had to leave without goes back into a tunnel at once. What
     // keeps a source together moves it together.
     let stays = |hop: &&HopState| {
-        (hop.usable || hop.draining.is_some())
-            && hop.hop.r#type == HopType::Vpn
-            && hop.leg != hops[active].leg
+        (hop.usable || hop.draining.is_some()) && hop.hop.r#type.is_tunnel() && hop.leg != hops[active].leg
     };
     let kept = match policy.sticky.unwrap_or_default() {
         Sticky::Flow => hops.iter().filter(stays).filter_map(|hop| hop.leg).collect(),
@@ -218,12 +228,12 @@ fn egress_by(hops: &[HopState], active: usize) -> ResolvedEgress {
 fn pool(policy: &RoutingPolicy, hops: &[HopState]) -> ResolvedEgress {
     let degrades = policy.fail_policy == Some(FailPolicy::Degraded);
     // The common uplink, and the proxy behind.
-    let mut others = hops.iter().filter(|hop| hop.hop.r#type != HopType::Vpn);
+    let mut others = hops.iter().filter(|hop| !hop.hop.r#type.is_tunnel());
     if others.any(|hop| !hop.usable) && !degrades {
         return ResolvedEgress::default();
     }
     let proxy = |hop: &HopState| hop.usable && hop.proxy.is_some();
-    let members = || hops.iter().enumerate().filter(|(_, hop)| hop.usable && hop.hop.r#type == HopType::Vpn);
+    let members = || hops.iter().enumerate().filter(|(_, hop)| hop.usable && hop.hop.r#type.is_tunnel());
     ResolvedEgress {
         active: members()
             .next()

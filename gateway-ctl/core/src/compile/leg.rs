@@ -20,6 +20,8 @@ pub struct Legs {
     pub by_number: BTreeMap<LegId, Leg>,
     /// Number of a tunnel's leg by the tunnel's name.
     tunnels: BTreeMap<String, LegId>,
+    /// Number of a mesh peer's leg by the peer's name.
+    mesh_peers: BTreeMap<String, LegId>,
     pub default: DefaultUplink,
 }
 
@@ -68,6 +70,8 @@ pub struct Leg {
 pub enum LegKind {
     Uplink,
     Tunnel(Id),
+    /// A peer of the mesh, by its name there.
+    MeshPeer(String),
 }
 
 /// Underlay of the outer packets of a leg.
@@ -104,16 +108,24 @@ impl Leg {
         self.kind == LegKind::Uplink
     }
 
-    /// Reports whether packets enter a tunnel of the gateway.
+    /// Reports whether packets enter a tunnel of the gateway, or that to a peer of the mesh.
     pub fn is_tunnel(&self) -> bool {
-        self.tunnel().is_some()
+        !self.is_uplink()
     }
 
     /// Returns the ID of its tunnel.
     pub fn tunnel(&self) -> Option<Id> {
         match self.kind {
-            LegKind::Uplink => None,
+            LegKind::Uplink | LegKind::MeshPeer(_) => None,
             LegKind::Tunnel(id) => Some(id),
+        }
+    }
+
+    /// Returns the name of its peer in the mesh.
+    pub fn mesh_peer(&self) -> Option<&str> {
+        match &self.kind {
+            LegKind::Uplink | LegKind::Tunnel(_) => None,
+            LegKind::MeshPeer(name) => Some(name),
         }
     }
 
@@ -127,6 +139,7 @@ impl Leg {
         match self.kind {
             LegKind::Uplink => "uplink",
             LegKind::Tunnel(_) => "tunnel",
+            LegKind::MeshPeer(_) => "mesh_peer",
         }
     }
 
@@ -135,13 +148,15 @@ impl Leg {
         match self.kind {
             LegKind::Uplink => HopType::Interface,
             LegKind::Tunnel(_) => HopType::Vpn,
+            LegKind::MeshPeer(_) => HopType::MeshPeer,
         }
     }
 
-    /// Returns its name as policies write it: that of the tunnel, or the interface of the uplink.
+    /// Returns its name as policies write it: that of the tunnel or the mesh peer, or the interface of the uplink.
     pub fn name<'a>(&'a self, state: &'a State) -> &'a str {
         let tunnel = self.tunnel().and_then(|id| state.tunnels.get(id));
-        tunnel.map_or(self.interface.as_str(), |tunnel| tunnel.name.as_str())
+        let name = tunnel.map(|tunnel| tunnel.name.as_str()).or_else(|| self.mesh_peer());
+        name.unwrap_or(&self.interface)
     }
 }
 
@@ -164,12 +179,24 @@ impl Legs {
         self.by_number.insert(leg.number, leg);
     }
 
+    /// Adds the leg of a mesh peer, unless a tunnel has its number.
+    pub(super) fn add_mesh_peer(&mut self, name: &str, leg: Leg) {
+        if !self.by_number.contains_key(&leg.number) {
+            self.mesh_peers.insert(name.to_owned(), leg.number);
+            self.by_number.insert(leg.number, leg);
+        }
+    }
+
     pub fn get(&self, number: LegId) -> Option<&Leg> {
         self.by_number.get(&number)
     }
 
     pub fn tunnel(&self, name: &str) -> Option<&Leg> {
         self.by_number.get(self.tunnels.get(name)?)
+    }
+
+    pub fn mesh_peer(&self, name: &str) -> Option<&Leg> {
+        self.by_number.get(self.mesh_peers.get(name)?)
     }
 
     /// Returns the uplink with an interface, or else with a name.
@@ -185,12 +212,13 @@ impl Legs {
         self.by_number.values().filter(|leg| leg.is_uplink())
     }
 
-    /// The leg that a hop is. Proxies and mesh peers are none.
+    /// The leg that a hop is. Proxies are none.
     pub fn of_hop(&self, hop: &Hop) -> Option<&Leg> {
         match hop.r#type {
             HopType::Vpn => self.tunnel(&hop.target),
             HopType::Interface => self.uplink(&hop.target),
-            HopType::Proxy | HopType::MeshPeer => None,
+            HopType::MeshPeer => self.mesh_peer(&hop.target),
+            HopType::Proxy => None,
         }
     }
 }

@@ -12,6 +12,7 @@ use ipnet::IpNet;
 use super::leg::{Leg, LegKind, Legs, Underlay, leg_number, tunnel_interface};
 use super::well_known::is_link_local;
 use super::{Input, bridges, default_route, draining, openvpn, underlays, wireguard};
+use crate::facts::MeshLeg;
 use crate::network::UplinkSettings;
 
 /// Numbers the uplinks and tunnels, and decides their underlays and which of them drain, by the policies in their order.
@@ -24,6 +25,9 @@ pub(super) fn lower(input: &Input<'_>, in_trial: &[Cow<'_, RoutingPolicy>]) -> L
         if let Some(leg) = tunnel_leg(input, tunnel) {
             legs.add_tunnel(&tunnel.name, leg);
         }
+    }
+    for (name, fact) in input.facts.mesh.iter().flat_map(|mesh| &mesh.legs) {
+        legs.add_mesh_peer(name, mesh_leg(input, name, fact));
     }
     legs.default = default_route::uplink(input, &legs);
     underlays::resolve(input, in_trial, &mut legs);
@@ -110,4 +114,34 @@ fn tunnel_leg(input: &Input<'_>, tunnel: &Tunnel) -> Option<Leg> {
         weight: u32::from(tunnel.weight),
         mtu: 0,
     })
+}
+
+fn mesh_leg(input: &Input<'_>, name: &str, fact: &MeshLeg) -> Leg {
+    let mesh = input.facts.mesh.as_ref();
+    let has = |ipv6: bool| {
+        let has_address = mesh.is_some_and(|mesh| mesh.addresses.iter().any(|at| at.is_ipv6() == ipv6));
+        has_address && fact.routes.iter().any(|net| net.addr().is_ipv6() == ipv6)
+    };
+    let reason = if !fact.usable {
+        fact.reason.as_str()
+    } else if !input.facts.links.contains_key(&fact.interface) {
+        "its interface does not exist"
+    } else {
+        ""
+    };
+    Leg {
+        number: fact.number,
+        kind: LegKind::MeshPeer(name.to_owned()),
+        interface: fact.interface.clone(),
+        uplink_name: String::new(),
+        ipv4: has(false),
+        ipv6: has(true),
+        usable: reason.is_empty(),
+        reason: reason.to_owned(),
+        draining: None,
+        // One socket sends the packets of all peers, like other traffic of this host.
+        underlay: Underlay::Default,
+        weight: 1,
+        mtu: mesh.map_or(0, |mesh| mesh.mtu),
+    }
 }

@@ -105,11 +105,12 @@ enum Owner {
     /// An interface that is no leg.
     Host,
     Uplink(LegId),
+    /// The interface of this gateway in a mesh. It is no leg, and as with a tunnel, no leg reaches its addresses but those of
+    /// mesh peers, which have them, too.
+    Mesh,
     Tunnel(LegId),
     /// A deleted tunnel that is not removed yet.
     LeftBehind,
-    /// The interface of this gateway in a mesh. It is no leg, and as with a tunnel, no leg reaches its addresses.
-    Mesh,
 }
 
 impl Owner {

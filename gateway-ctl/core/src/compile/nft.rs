@@ -27,6 +27,7 @@ pub(super) fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
         delegated: lan_ipv6::live(input).map(|(uplink, prefix)| (uplink.clone(), prefix.net)).collect(),
         sources: tunnel_sources(input, legs, plan),
         wan_access: input.network.wan_access.clone(),
+        mesh: None,
     };
 }
 

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 
 use super::leg::Leg;
-use super::well_known::{default4, default6, is_link_local};
+use super::well_known::{default4, default6, is_link_local, mesh_prefixes};
 use super::{Input, locals};
 use crate::plan::{Plan, RouteKey, RouteValue, names};
 
@@ -53,7 +53,7 @@ fn leg_routes(input: &Input<'_>, leg: &Leg, plan: &mut Plan) {
             continue;
         }
         let gateway = if leg.is_uplink() { gateway(input, leg, ipv6) } else { None };
-        for destination in destinations(plan, leg, default) {
+        for destination in destinations(input, plan, leg, default) {
             let key = RouteKey { table, destination, metric: METRIC_LEG };
             plan.routes.insert(key, RouteValue::Unicast { interface: leg.interface.clone(), gateway });
         }
@@ -61,14 +61,27 @@ fn leg_routes(input: &Input<'_>, leg: &Leg, plan: &mut Plan) {
             neighbour_routes(input, leg, ipv6, plan);
         }
     }
+    if leg.mesh_peer().is_some() {
+        // Other nodes of the mesh are not behind a peer.
+        for destination in mesh_prefixes() {
+            let key = RouteKey { table, destination, metric: METRIC_LEG };
+            plan.routes.insert(key, RouteValue::Unreachable);
+        }
+    }
 }
 
-/// Returns the destinations that a tunnel takes. A WireGuard tunnel drops what is outside of `AllowedIPs`, so the kernel
-/// rejects it, and hosts need not wait for a time-out.
-fn destinations(plan: &Plan, leg: &Leg, default: IpNet) -> Vec<IpNet> {
-    let Some(device) = plan.wireguard.get(&leg.interface) else { return vec![default] };
-    let allowed = device.peers.values().flat_map(|peer| peer.allowed_ips.iter().copied());
-    let of_family = allowed.filter(|net| net.addr().is_ipv6() == default.addr().is_ipv6());
+/// Returns the destinations that a tunnel takes. A WireGuard tunnel drops what is outside of `AllowedIPs`, and one to a mesh
+/// peer what is outside of its routes, so the kernel rejects it, and hosts need not wait for a time-out.
+fn destinations(input: &Input<'_>, plan: &Plan, leg: &Leg, default: IpNet) -> Vec<IpNet> {
+    let of_mesh = input.facts.mesh.as_ref().and_then(|mesh| mesh.leg_of(&leg.interface));
+    let allowed: Vec<IpNet> = match (plan.wireguard.get(&leg.interface), of_mesh) {
+        (Some(device), _) => {
+            device.peers.values().flat_map(|peer| peer.allowed_ips.iter().copied()).collect()
+        }
+        (None, Some(peer)) => peer.routes.iter().copied().collect(),
+        (None, None) => return vec![default],
+    };
+    let of_family = allowed.into_iter().filter(|net| net.addr().is_ipv6() == default.addr().is_ipv6());
     IpNet::aggregate(&of_family.collect())
 }
 

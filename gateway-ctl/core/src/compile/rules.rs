@@ -129,7 +129,8 @@ fn mark_rules(input: &Input<'_>, default: DefaultUplink, needed: &BTreeSet<LegId
 /// They take the tunnel or are dropped: the main table would reveal the address to the uplink.
 ///
 /// Several tunnels may have the same address. Then a socket that is bound to an interface takes that tunnel, and any
-/// other the first one.
+/// other the first one. The addresses of this gateway in a mesh are those of its main interface there, too: a socket that is
+/// not bound takes the main table.
 fn source_rules(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
     let mut sources: BTreeMap<IpNet, Vec<&Leg>> = BTreeMap::new();
     for leg in legs.iter().filter(|leg| !leg.is_uplink()) {
@@ -145,8 +146,10 @@ fn source_rules(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
         }
     }
     let rules = sources.iter().flat_map(|(source, legs)| {
-        let bound = legs.iter().filter(|_| legs.len() > 1).map(|leg| (leg, Some(leg.interface.clone())));
-        bound.chain(legs.first().map(|leg| (leg, None))).map(move |(leg, output)| (*source, leg, output))
+        let is_shared = |leg: &&&Leg| legs.len() > 1 || leg.mesh_peer().is_some();
+        let bound = legs.iter().filter(is_shared).map(|leg| (leg, Some(leg.interface.clone())));
+        let first = legs.iter().find(|leg| leg.mesh_peer().is_none()).map(|leg| (leg, None));
+        bound.chain(first).map(move |(leg, output)| (*source, leg, output))
     });
     for (priority, (source, leg, output_interface)) in (RULE_SOURCES..names::RULE_INTERFACES).zip(rules) {
         let family = if matches!(source, IpNet::V4(_)) { Family::V4 } else { Family::V6 };

@@ -37,9 +37,9 @@ impl<'a> Input<'a> {
         diversions.map(|exception| self.diversion(exception)).collect()
     }
 
-    /// The profiles of devices and the segments, as policies that are tried behind the applied ones.
+    /// The profiles of devices, the segments and the prefixes of mesh peers, as policies that are tried behind the applied ones.
     pub fn tried_behind(&self) -> Vec<RoutingPolicy> {
-        self.defaults().into_iter().chain(self.segments()).collect()
+        self.defaults().into_iter().chain(self.segments()).chain(self.mesh_routes()).collect()
     }
 }
 

@@ -19,6 +19,12 @@ pub(super) fn net6(address: Ipv6Addr, length: u8) -> IpNet {
     IpNet::V6(Ipv6Net::new(address, length).expect("a length of at most 128"))
 }
 
+/// Prefixes of the addresses in meshes.
+pub(super) fn mesh_prefixes() -> [IpNet; 2] {
+    let ipv6 = Ipv6Addr::new(0xfd7a, 0x115c, 0xa1e0, 0, 0, 0, 0, 0);
+    [net4(Ipv4Addr::new(100, 64, 0, 0), 10), net6(ipv6, 48)]
+}
+
 pub(super) fn default4() -> IpNet {
     net4(Ipv4Addr::UNSPECIFIED, 0)
 }

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gateway_model::capability::Capability;
 use gateway_model::kinds::policy_source::Source;
 use gateway_model::kinds::proxy::Proxy;
 use gateway_model::kinds::routing_policy::{Hop, HopType, RoutingPolicy};
@@ -10,7 +9,7 @@ use gateway_model::kinds::tunnel::TunnelType;
 use ipnet::IpNet;
 
 use super::conflict::{Conflict, ConflictKind, Severity};
-use crate::compile::{Compiled, Input};
+use crate::compile::{Compiled, Input, missing_mesh_peer};
 
 /// Checks the parts of a policy that lead nowhere or match nothing, whatever the state of the network.
 pub(super) fn check(
@@ -69,7 +68,9 @@ fn wrong_hop(input: &Input<'_>, compiled: &Compiled, hop: &Hop) -> Option<String
             Some(_) => None,
         },
         HopType::MeshPeer => {
-            Some(format!("the mesh peer {target} is unreachable: {}", Capability::Mesh.clause()))
+            compiled.legs.mesh_peer(target).is_none().then(|| {
+                format!("the mesh peer {target} is unreachable: {}", missing_mesh_peer(input, target))
+            })
         }
     }
 }

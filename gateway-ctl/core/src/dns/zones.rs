@@ -43,10 +43,31 @@ pub struct Options {
     pub hosts: Vec<Host>,
     /// TTL of host names and of their negative answers, in seconds.
     pub host_ttl: u32,
+    /// Names of a mesh that this gateway has joined.
+    pub mesh: Option<MeshNames>,
     /// Valid transfers of secondary zones, by zone.
     pub copies: BTreeMap<Id, Copy>,
     /// Signer of the zones with DNSSEC.
     pub signer: Option<Arc<dyn Sign>>,
+}
+
+/// Names of a mesh.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MeshNames {
+    /// Domain of the names, of two labels at least: its names are never forwarded.
+    pub domain: DomainName,
+    /// Nodes. Without a map there are none.
+    pub nodes: Vec<Host>,
+}
+
+impl MeshNames {
+    /// Returns the names of a mesh; none if the domain is not one that a mesh may have. The coordinator chooses it, and one of
+    /// a single label would take over a top-level domain.
+    pub fn new(domain: &str, nodes: Vec<Host>) -> Option<MeshNames> {
+        let domain = domain.trim_end_matches('.');
+        let domain = DomainName::parse(domain).ok().filter(|_| domain.contains('.'))?;
+        Some(MeshNames { domain, nodes })
+    }
 }
 
 /// All names with local answers.

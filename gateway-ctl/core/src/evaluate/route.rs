@@ -158,8 +158,14 @@ impl<'a> Kernel<'a> {
     /// tunnel's.
     pub fn refusal(&self, mark: Mark, destination: IpAddr) -> Option<String> {
         let leg = self.compiled.legs.get(mark.as_leg().and_then(LegId::new)?)?;
-        let device =
-            self.compiled.plan.wireguard.get(&leg.interface).filter(|_| self.is_up(&leg.interface))?;
+        if !self.is_up(&leg.interface) {
+            return None;
+        }
+        if let Some(peer) = self.facts.mesh.as_ref().and_then(|mesh| mesh.leg_of(&leg.interface)) {
+            let is_behind = peer.routes.iter().any(|net| net.contains(&destination));
+            return (!is_behind).then(|| format!("its approved routes do not include {destination}"));
+        }
+        let device = self.compiled.plan.wireguard.get(&leg.interface)?;
         let mut allowed = device.peers.values().flat_map(|peer| &peer.allowed_ips);
         let is_allowed = allowed.any(|net| net.contains(&destination));
         (!is_allowed).then(|| format!("its AllowedIPs do not include {destination}"))

@@ -87,7 +87,7 @@ impl ExitPlanner<'_> {
                     .insert(format!("No server was asked by {egress}: it has no {} address.", self.family()));
             }
         }
-        let has_tunnel = expected.iter().any(|query| query.tunnel.is_some());
+        let has_tunnel = expected.iter().any(ExitQuery::is_by_tunnel);
         let others = self.compiled.legs.uplinks().filter(|leg| {
             let carries = if self.ipv6 { leg.ipv6 } else { leg.ipv4 };
             has_tunnel && leg.usable && carries && !legs.contains(&leg.number)
@@ -140,7 +140,7 @@ pub(super) fn compare_exits(exits: &ExitCheck, answers: &ExitAnswers) -> ExitRes
         };
         result.address = result.address.or(Some(address));
         seen.push(format!("{address} by {}", query.egress));
-        let uplinks = exits.queries().filter(|other| query.tunnel.is_some() && other.tunnel.is_none());
+        let uplinks = exits.queries().filter(|other| query.is_by_tunnel() && !other.is_by_tunnel());
         for uplink in uplinks {
             let addresses = answer(uplink).ok().into_iter().chain([uplink.source]);
             if let Some(own) = addresses.into_iter().find(|own| is_same_subscriber(*own, address)) {

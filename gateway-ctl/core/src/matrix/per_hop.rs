@@ -55,6 +55,8 @@ fn can_fail(input: &Input<'_>, hop: &Hop) -> bool {
         HopType::Vpn => input.state.tunnel_by_name(&hop.target).is_some(),
         HopType::Proxy => input.state.find::<Proxy>(&hop.target).is_some(),
         HopType::Interface => input.network.uplinks.iter().any(|uplink| uplink.is_called(&hop.target)),
-        HopType::MeshPeer => false,
+        HopType::MeshPeer => {
+            input.facts.mesh.as_ref().is_some_and(|mesh| mesh.legs.contains_key(&hop.target))
+        }
     }
 }

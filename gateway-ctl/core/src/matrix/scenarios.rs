@@ -83,6 +83,9 @@ fn all_down(input: &Input<'_>, up: &Facts) -> Facts {
     for tunnel in input.state.tunnels.iter() {
         take_down(input, &mut facts, HopType::Vpn, &tunnel.name);
     }
+    for peer in input.facts.mesh.iter().flat_map(|mesh| mesh.legs.keys()) {
+        take_down(input, &mut facts, HopType::MeshPeer, peer);
+    }
     facts
 }
 
@@ -131,6 +134,14 @@ fn all_up(input: &Input<'_>) -> Facts {
             }
         }
     }
+    for leg in facts.mesh.iter_mut().flat_map(|mesh| mesh.legs.values_mut()) {
+        (leg.usable, leg.reason) = (true, String::new());
+        let link = facts.links.entry(leg.interface.clone()).or_insert_with(|| {
+            index = index.saturating_add(1);
+            Link { index, mtu: 1280, kind: "tun".to_owned(), ..Link::default() }
+        });
+        link.up = true;
+    }
     facts
 }
 
@@ -159,7 +170,9 @@ fn take_down(input: &Input<'_>, facts: &mut Facts, kind: HopType, target: &str) 
             let ways = (0..=u8::MAX).map(|leg| (LegId::new(leg), down.clone()));
             facts.proxies.insert(proxy.meta.id.to_string(), ways.collect());
         }
-        // There are none that could go down.
-        HopType::MeshPeer => {}
+        HopType::MeshPeer => {
+            let Some(leg) = facts.mesh.as_mut().and_then(|mesh| mesh.legs.get_mut(target)) else { return };
+            (leg.usable, leg.reason) = (false, "it is down".to_owned());
+        }
     }
 }

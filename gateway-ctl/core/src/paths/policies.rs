@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::compile::{Compiled, CompiledPolicy, HopState, Input};
+use crate::compile::{Compiled, CompiledPolicy, HopState, Input, is_mesh_route};
 use crate::evaluate::Decision;
 use crate::evaluate::route::{Exits, Kernel};
 use crate::indexes::PolicyIndex;
@@ -48,6 +48,8 @@ pub enum PolicyOrigin {
     Profile,
     /// A bridge between networks.
     Bridge,
+    /// Prefixes behind a peer of the mesh, which are used without a policy.
+    Mesh,
 }
 
 /// Returns the path of each policy. `devices` holds the number of devices by policy.
@@ -75,6 +77,7 @@ fn path(
         () if input.state.applied.policies.get(id).is_some() => PolicyOrigin::Policy,
         () if input.state.profiles.get(id).is_some() => PolicyOrigin::Profile,
         () if input.state.bridges.get(id).is_some() => PolicyOrigin::Bridge,
+        () if is_mesh_route(id) => PolicyOrigin::Mesh,
         // The plan is older than the state.
         () => PolicyOrigin::Policy,
     };

@@ -68,7 +68,7 @@ pub struct AttachView {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LegView {
     pub number: u8,
-    /// `uplink` or `tunnel`.
+    /// `uplink`, `tunnel` or `mesh_peer`.
     pub kind: &'static str,
     pub interface: String,
     pub tunnel_id: Option<Id>,
@@ -81,7 +81,7 @@ pub struct LegView {
     pub reason: String,
     /// Number of the underlay leg. Null for the default route, or for none.
     pub underlay: Option<u8>,
-    /// Mark of its outer packets; null for an uplink.
+    /// Mark of its outer packets; null for an uplink and for a mesh peer, whose outer packets have none.
     pub outer_mark: Option<String>,
     /// Bytes of a packet that fits.
     pub mtu: u16,

@@ -199,6 +199,7 @@ fn no_leg_reaches_the_address_in_a_mesh() {
         port: 41641,
         addresses: [address].into(),
         peers: ["100.64.0.6/32".parse().expect("a network")].into(),
+        ..MeshLink::default()
     });
     let plan = fixture.compiled().plan;
     let value = plan.dataplane.locals[&address.into()];

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use gateway_core::compile::{Compiled, Input, compile};
-use gateway_core::facts::{DefaultRoute, Facts, Link, TunnelFact};
+use gateway_core::facts::{DefaultRoute, Facts, Link, MeshLeg, MeshLink, TunnelFact};
 use gateway_core::indexes::LegId;
 use gateway_core::network::{Network, UplinkSettings};
 use gateway_model::registry::kind;
@@ -120,6 +120,42 @@ impl Fixture {
         self.facts.links.get_mut(&format!("wg-{name}")).expect("just made").kind = "tun".to_owned();
         self.set_usable(name, true);
         id
+    }
+
+    /// A usable peer of a mesh that offers these prefixes. This gateway has an address of each family there.
+    pub(crate) fn mesh_peer(&mut self, name: &str, number: u8, routes: &[&str]) -> &mut Fixture {
+        let interface = format!("mesh{number}");
+        self.link("mesh0", 40).link(&interface, 41 + u32::from(number));
+        let own = ["100.64.0.5", "fd7a:115c:a1e0::5"];
+        for (interface, address) in
+            [("mesh0", own[0]), ("mesh0", own[1]), (&interface, own[0]), (&interface, own[1])]
+        {
+            let length = if address.contains(':') { 128 } else { 32 };
+            self.address(interface, &format!("{address}/{length}"));
+        }
+        let mesh = self.facts.mesh.get_or_insert_with(|| MeshLink {
+            interface: "mesh0".to_owned(),
+            mtu: 1280,
+            port: 41641,
+            addresses: own.iter().map(|address| address.parse().expect("an address")).collect(),
+            ..MeshLink::default()
+        });
+        let leg = MeshLeg {
+            number: leg(number),
+            interface,
+            routes: routes.iter().map(|net| net.parse().expect("a network")).collect(),
+            usable: true,
+            reason: String::new(),
+        };
+        mesh.legs.insert(name.to_owned(), leg);
+        self
+    }
+
+    pub(crate) fn set_peer_usable(&mut self, name: &str, usable: bool) -> &mut Fixture {
+        let leg = self.facts.mesh.as_mut().and_then(|mesh| mesh.legs.get_mut(name)).expect("a peer");
+        leg.usable = usable;
+        leg.reason = if usable { String::new() } else { "no answer for 15 s".to_owned() };
+        self
     }
 
     pub(crate) fn set_usable(&mut self, tunnel: &str, usable: bool) -> &mut Fixture {

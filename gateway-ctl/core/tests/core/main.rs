@@ -18,6 +18,7 @@ mod golden;
 mod interfaces;
 mod lan_ipv6;
 mod leak_check;
+mod mesh_legs;
 mod name_servers;
 mod openvpn;
 mod ordinary_traffic;

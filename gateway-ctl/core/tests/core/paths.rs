@@ -152,7 +152,7 @@ fn a_mesh_peer_is_skipped_where_the_policy_degrades() {
     let compiled = fixture.compiled();
     assert_eq!(out(&compiled, "p").as_deref(), Ok("wg-c"));
     assert_eq!(leg(&compiled, "c").underlay, Underlay::Default);
-    assert_eq!(found(&compiled, "p").hops[0].reason, "this version does not forward to mesh peers");
+    assert_eq!(found(&compiled, "p").hops[0].reason, "this gateway is in no mesh at present");
 }
 
 /// Policies that contradict one another are not in force together, unless the clock is set back.

@@ -59,6 +59,7 @@ impl Fixture {
             domain: "example".parse().expect("a name"),
             hosts: vec![host("nas", "192.168.1.9"), host("www", "192.168.1.8")],
             host_ttl: 10,
+            mesh: None,
             copies: BTreeMap::new(),
             signer: Some(Arc::new(self.made.signer(&self.state, at(now)))),
         };

@@ -299,6 +299,7 @@ fn answered(copy: Copy) -> Zones {
         domain: "lan".parse().unwrap(),
         hosts: Vec::new(),
         host_ttl: 10,
+        mesh: None,
         copies: BTreeMap::from([(zone.meta.id, copy)]),
         signer: None,
     };

@@ -83,7 +83,7 @@ impl Resource for Chain {
         if !(2..=4).contains(&self.hops.len()) {
             problems.add(code::RANGE, "hops", "A chain has two to four hops, from entry to exit.");
         }
-        check_hops(&self.hops, HopMode::Path, state, problems);
+        check_hops(&self.hops, HopMode::Path, false, state, problems);
     }
 
     fn admit(&self, before: Option<&Self>, state: &State) -> Result<(), EditError> {

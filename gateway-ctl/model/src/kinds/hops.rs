@@ -45,6 +45,13 @@ text_enum! {
     }
 }
 
+impl HopType {
+    /// Reports whether packets enter a tunnel by such a hop. These hops can share flows.
+    pub const fn is_tunnel(self) -> bool {
+        matches!(self, HopType::Vpn | HopType::MeshPeer)
+    }
+}
+
 /// Hop of the list.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Hop {
@@ -53,9 +60,9 @@ pub struct Hop {
     pub target: String,
 }
 
-/// Reports whether the vpn hops form a round-robin pool.
+/// Reports whether the hops of tunnels and mesh peers form a round-robin pool.
 pub fn is_pool(hops: &[Hop], splitting: bool) -> bool {
-    splitting && hops.iter().filter(|hop| hop.r#type == HopType::Vpn).count() > 1
+    splitting && hops.iter().filter(|hop| hop.r#type.is_tunnel()).count() > 1
 }
 
 /// Returns the hop that must be the underlay of each tunnel.
@@ -86,11 +93,21 @@ pub fn before<'a>(hops: &'a [Hop], tunnel: &str, splitting: bool) -> &'a [Hop] {
 }
 
 /// Reports faults of the hops, and warns of missing targets.
-pub(crate) fn check_hops(hops: &[Hop], mode: HopMode, state: &State, problems: &mut Problems) {
+pub(crate) fn check_hops(
+    hops: &[Hop],
+    mode: HopMode,
+    splitting: bool,
+    state: &State,
+    problems: &mut Problems,
+) {
     if hops.len() > MAX_HOPS {
         problems.add(code::RANGE, "hops", format!("At most {MAX_HOPS} hops."));
     }
     let ordered = mode == HopMode::Path;
+    let is_behind = |index: usize| {
+        let begins_with_uplink = hops.first().is_some_and(|hop| hop.r#type == HopType::Interface);
+        ordered && index > 0 && (begins_with_uplink || !is_pool(hops, splitting))
+    };
     let mut visited = BTreeSet::new();
     for (index, hop) in hops.iter().enumerate() {
         let target = format!("hops[{index}].target");
@@ -117,19 +134,25 @@ pub(crate) fn check_hops(hops: &[Hop], mode: HopMode, state: &State, problems: &
                     );
                 }
             }
-            HopType::Proxy | HopType::MeshPeer => {
+            HopType::Proxy => {
                 check_name(&target, &hop.target, problems);
-                if ordered && hop.r#type == HopType::Proxy && index + 1 < hops.len() {
+                if ordered && index + 1 < hops.len() {
                     problems.add(code::ORDER, kind, "A proxy may stand only last.");
                 }
-                let why = match (hop.r#type, state.find::<Proxy>(&hop.target)) {
-                    (HopType::Proxy, Some(_)) => None,
-                    (HopType::Proxy, None) => Some(format!("There is no proxy {:?}", hop.target)),
-                    _ => Some(format!("This version sends nothing to hops of type {}", hop.r#type)),
-                };
-                if let Some(why) = why {
-                    problems
-                        .warn(&target, format!("{why}: it is unavailable and the failure policy applies."));
+                if state.find::<Proxy>(&hop.target).is_none() {
+                    let message = format!(
+                        "There is no proxy {:?}: it is unavailable and the failure policy applies.",
+                        hop.target
+                    );
+                    problems.warn(&target, message);
+                }
+            }
+            HopType::MeshPeer => {
+                check_name(&target, &hop.target, problems);
+                if is_behind(index) {
+                    let message = "A mesh peer is reached through no other hop: behind one it is unavailable and the \
+                                   failure policy applies.";
+                    problems.warn(&target, message);
                 }
             }
         }
@@ -198,6 +221,16 @@ impl State {
             Cow::Borrowed(_) => Arc::clone(policy),
             Cow::Owned(whole) => Arc::new(whole),
         }
+    }
+
+    /// Names of the mesh peers in hops: of policies, applied or not, of profiles, chains and bridges.
+    pub fn mesh_peers_in_hops(&self) -> BTreeSet<&str> {
+        let policies = self.routing_policies.iter().chain(self.applied.policies.iter());
+        let hops = policies.flat_map(|policy| &policy.hops);
+        let hops = hops.chain(self.profiles.iter().flat_map(|profile| &profile.hops));
+        let hops = hops.chain(self.chains.iter().flat_map(|chain| &chain.hops));
+        let hops = hops.chain(self.bridges.iter().filter_map(|bridge| bridge.target.as_ref()));
+        hops.filter(|hop| hop.r#type == HopType::MeshPeer).map(|hop| hop.target.as_str()).collect()
     }
 
     /// Number of policies that an apply would change: edited, removed, or fed by a profile, chain or class that was.

@@ -103,7 +103,7 @@ impl Resource for Profile {
     fn validate(&self, state: &State, problems: &mut Problems) {
         check_name("name", &self.name, problems);
         check_free_text("description", &self.description, 1000, problems);
-        check_hops(&self.hops, self.hop_mode, state, problems);
+        check_hops(&self.hops, self.hop_mode, self.splitting, state, problems);
         if self.splitting && self.hop_mode == HopMode::Failover {
             problems.add(
                 code::CONFLICT,

@@ -442,7 +442,7 @@ impl Resource for RoutingPolicy {
             problems.add(code::RANGE, "priority", "Must be from 0 to 1000000.");
         }
         self.validate_source(state, problems);
-        check_hops(&self.hops, self.hop_mode, state, problems);
+        check_hops(&self.hops, self.hop_mode, self.splitting, state, problems);
         if self.splitting && self.hop_mode == HopMode::Failover {
             problems.add(
                 code::CONFLICT,

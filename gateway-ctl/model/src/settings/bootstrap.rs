@@ -35,7 +35,7 @@ pub use dataplane::{Dataplane, FastPathMode, XdpInterface, XdpMode};
 pub use dns::Dns;
 pub use flow_log::FlowLog;
 pub use lan_ipv6::{LanIpv6, is_for_hosts};
-pub use mesh::{Mesh, MeshCoordinator, MeshRelay};
+pub use mesh::{Mesh, MeshCoordinator, MeshMembership, MeshRelay};
 pub use plan_history::PlanHistory;
 pub use reconcile::Reconcile;
 pub use tls::Tls;
@@ -369,6 +369,7 @@ impl Bootstrap {
         self.anomalies.validate(problems);
         self.countries.validate(problems);
         self.mesh.coordinator.validate(problems);
+        self.mesh.member.validate(problems);
         if let Some(marker) = &self.marker {
             if !marker.is_absolute() {
                 problems.add(code::FORMAT, "marker", "Expected an absolute path.");

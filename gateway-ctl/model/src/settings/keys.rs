@@ -134,6 +134,8 @@ pub const MESH_RELAY: &str = "internal.mesh_relay";
 pub const ENCRYPTED_STORAGE_KEY: &str = "internal.encrypted_storage_key";
 /// Membership of this gateway in a mesh of another coordinator: not shown, in no snapshot and in no export.
 pub const MESH_MEMBERSHIP: &str = "internal.mesh_membership";
+/// Domain of the names of that mesh, by its last map.
+pub const MESH_DOMAIN: &str = "internal.mesh_domain";
 /// Secret key of this machine at that coordinator, in base64.
 pub const MESH_MACHINE_KEY: &str = "internal.mesh_machine_key";
 /// Secret WireGuard key of this gateway as a node of that mesh, in base64.

@@ -3,8 +3,10 @@
 //! Hook priorities are the standard ones (`filter`, `srcnat`). A drop in another program's table still drops. Packets
 //! that such a table accepts are still evaluated here.
 
+mod mesh;
+mod text;
+
 use std::collections::BTreeSet;
-use std::fmt::Write;
 use std::net::IpAddr;
 
 use gateway_common::wire::Mark;
@@ -13,14 +15,14 @@ use gateway_core::wan_access::WanAccess;
 use ipnet::IpNet;
 
 use super::error::Error;
+use mesh::MeshRules;
+use text::{Text, is_plain, names, set};
 
 /// Number of comparisons that cost about as much as one set lookup.
 const MAX_COMPARISONS: usize = 4;
 /// Destinations in LANs that are new, for each interface.
 const NEW_LAN_HOSTS: u32 = 50;
 const NEW_LAN_HOSTS_BURST: u32 = 500;
-/// Longest interface name of Linux.
-const MAX_NAME: usize = 15;
 
 /// Returns the rule set of a running gateway.
 ///
@@ -39,9 +41,14 @@ pub fn render(ruleset: &NftRuleset) -> Result<String, Error> {
         .map(|(protocol, ports)| Some((protocol, set(ports.iter().map(u16::to_string))?)));
     let access = ruleset.wan_access.as_ref().map(access_rules).transpose()?.unwrap_or_default();
 
+    let mesh = ruleset.mesh.as_ref().map(MeshRules::new).transpose()?.flatten();
+
     let mut text = Text::open();
     if lan.is_some() {
         lan_to_lan(&mut text);
+    }
+    if let Some(mesh) = &mesh {
+        mesh.marks(&mut text);
     }
     if *proxied {
         hand_over(&mut text);
@@ -89,6 +96,9 @@ pub fn render(ruleset: &NftRuleset) -> Result<String, Error> {
         }
         text.rule(&format!("iifname {lan} oifname {lan} jump lan_to_lan"));
     }
+    if let Some(mesh) = &mesh {
+        mesh.forward(&mut text, lan.as_deref(), uplinks.as_deref());
+    }
     text.end();
 
     text.chain("postrouting", "type nat hook postrouting priority srcnat; policy accept;");
@@ -107,6 +117,9 @@ pub fn render(ruleset: &NftRuleset) -> Result<String, Error> {
                 "iifname {lan} oifname {uplinks} oifname != {own} ip6 saddr {net} masquerade"
             ));
         }
+    }
+    if let Some(mesh) = &mesh {
+        mesh.masquerade(&mut text, lan.as_deref(), uplinks.as_deref());
     }
     text.end();
     if let Some(tunnels) = tunnels {
@@ -336,64 +349,6 @@ fn refuse_foreign_sources(text: &mut Text, lan: &str) {
     text.rule(&format!("iifname {lan} icmpv6 type echo-request {no_way_back}"));
 }
 
-/// Writer of the table text. nft 1.0.6 needs each brace on a line of its own.
-struct Text(String);
-
-impl Text {
-    fn open() -> Self {
-        Self(format!("table inet {} {{\n", names::NFT_TABLE))
-    }
-
-    /// Adds a set that rules fill. Elements leave after a minute.
-    fn set(&mut self, name: &str, of: &str, size: u32) {
-        self.line(1, format_args!("set {name} {{"));
-        for line in [of, &format!("size {size}"), "flags dynamic,timeout", "timeout 1m"] {
-            self.rule(line);
-        }
-        self.end();
-    }
-
-    fn chain(&mut self, name: &str, base: &str) {
-        self.line(1, format_args!("chain {name} {{"));
-        if !base.is_empty() {
-            self.rule(base);
-        }
-    }
-
-    fn rule(&mut self, rule: &str) {
-        self.line(2, format_args!("{rule}"));
-    }
-
-    fn end(&mut self) {
-        self.line(1, format_args!("}}"));
-    }
-
-    fn close(mut self) -> String {
-        self.chain("fingerprint", "");
-        self.end();
-        self.line(0, format_args!("}}"));
-        self.0
-    }
-
-    fn line(&mut self, depth: usize, text: std::fmt::Arguments<'_>) {
-        writeln!(self.0, "{}{text}", "\t".repeat(depth)).expect("writing to a string cannot fail");
-    }
-}
-
-/// Returns a set of interface names, or `None` if there are none: nft has no empty set.
-fn names(names: &[String]) -> Result<Option<String>, Error> {
-    match names.iter().find(|name| !is_plain(name)) {
-        Some(name) => Err(Error::InterfaceName(name.clone())),
-        None => Ok(set(names.iter().map(|name| format!("\"{name}\"")))),
-    }
-}
-
-/// Reports whether a rule can hold the name: nft strings have no escapes, and a last `*` is a wildcard.
-fn is_plain(name: &str) -> bool {
-    (1..=MAX_NAME).contains(&name.len())
-        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-' | b'@' | b'+'))
-}
-
 /// Returns the set of the pairs of mark and output interface that belong to the interfaces.
 fn marks(egress: &BTreeSet<(u32, String)>, interfaces: &[String]) -> Option<String> {
     let pairs = egress.iter().filter(|(_, interface)| interfaces.contains(interface));
@@ -422,12 +377,6 @@ fn comparisons(egress: &BTreeSet<(u32, String)>, interfaces: &[String]) -> Vec<S
     let pairs: Vec<_> =
         pairs.rev().map(|(mark, name)| format!("meta mark {mark:#010x} oifname \"{name}\"")).collect();
     if pairs.len() <= MAX_COMPARISONS { pairs } else { Vec::new() }
-}
-
-fn set(items: impl Iterator<Item = String>) -> Option<String> {
-    let items: BTreeSet<String> = items.collect();
-    let items: Vec<String> = items.into_iter().collect();
-    (!items.is_empty()).then(|| format!("{{ {} }}", items.join(", ")))
 }
 
 #[cfg(test)]

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use gateway_core::dns::domain_set::Key;
 use gateway_core::dns::filter::{Filter, Lists, Options as FilterOptions};
 use gateway_core::dns::rebinding::Rebinding;
-use gateway_core::dns::zones::{Host, Options as ZoneOptions, Zones};
+use gateway_core::dns::zones::{Host, MeshNames, Options as ZoneOptions, Zones};
 use gateway_dns::signing::Signatures;
 use gateway_dns::upstream::{Plan, PlanInput, ServerAddress};
 use gateway_model::Device;
 use gateway_model::domain::DomainName;
 use gateway_model::settings::bootstrap::{Dns, DnsBackend};
 use gateway_model::settings::groups::{DhcpConfig, DnsRotation, ExtFilterConfig};
+use gateway_model::settings::keys::MESH_DOMAIN;
 use ipnet::IpNet;
 use jiff::tz::TimeZone;
 
@@ -79,6 +80,7 @@ impl ResolverInputs {
             domain: domain.unwrap_or_else(|_| DomainName::parse("lan").expect("a name")),
             hosts: self.hosts(),
             host_ttl: HOST_TTL,
+            mesh: self.mesh_names(),
             copies: copies.current(&self.world.state),
             signer: Some(Arc::new(signatures.signer(&self.world.state, self.world.now))),
         };
@@ -124,6 +126,18 @@ impl ResolverInputs {
             .iter()
             .map(|leased| Host { name: leased.name.clone(), addresses: vec![leased.address.into()] });
         own.chain(devices).chain(leased).collect()
+    }
+
+    /// Returns the names of the mesh that this gateway has joined, if its settings accept them. The domain is known without a
+    /// connection to the mesh, so its names are never asked upstream.
+    fn mesh_names(&self) -> Option<MeshNames> {
+        let World { state, config, facts, .. } = &self.world;
+        let domain = state.settings.get(MESH_DOMAIN)?.as_str().filter(|_| config.mesh.member.accept_dns)?;
+        let nodes = facts.mesh.iter().flat_map(|mesh| &mesh.names).map(|(name, addresses)| Host {
+            name: name.clone(),
+            addresses: addresses.iter().copied().collect(),
+        });
+        MeshNames::new(domain, nodes.collect())
     }
 
     /// Returns a device with the addresses that it uses, and those that the DHCP server has for it.

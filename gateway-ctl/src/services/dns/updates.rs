@@ -4,6 +4,8 @@
 //! A write of filter rules, lists, rewrites or zones builds the filters within the request, under the lock of the task
 //! here, because a user expects queries to follow a rule as soon as its write is answered.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -136,6 +138,7 @@ impl DnsService {
             followed.revision == state.revision
                 && followed.facts.neighbours == facts.neighbours
                 && followed.facts.addresses == facts.addresses
+                && names_in_mesh(&followed.facts) == names_in_mesh(facts)
                 && Arc::ptr_eq(&followed.leased_names, &inputs.world.reports.leased_names)
         });
         let local_answers = (again || !known).then(|| {
@@ -153,6 +156,11 @@ impl DnsService {
             leased_names: inputs.world.reports.leased_names.clone(),
         });
     }
+}
+
+/// Returns the nodes of the mesh by name.
+fn names_in_mesh(facts: &Facts) -> Option<&BTreeMap<String, BTreeSet<IpAddr>>> {
+    facts.mesh.as_ref().map(|mesh| &mesh.names)
 }
 
 /// Returns the revision of the last change of the inputs of local answers.

@@ -1,7 +1,9 @@
 //! Engine of a membership: the device, the paths to peers, and the relays. It follows the last map until it is closed.
 
 mod endpoints;
+mod legs;
 mod parts;
+mod probe;
 mod worker;
 
 use std::sync::Arc;
@@ -40,7 +42,9 @@ impl Engine {
         let paths = Paths::new(disco, NodeKey(membership.node.public()));
         let disco_key = paths.disco_key();
         let (maps, maps_in) = watch::channel(NetworkMap::default());
-        let (announced, announcements) = watch::channel(Announcement::default());
+        // A coordinator takes a request without prefixes as the end of the offer.
+        let first = Announcement { routes: parts.offered(), ..Announcement::default() };
+        let (announced, announcements) = watch::channel(first);
         let (close, closed) = oneshot::channel();
         let (events, events_in) = mpsc::channel(QUEUE);
         let layer = Arc::new(Layer::new(events.clone()));

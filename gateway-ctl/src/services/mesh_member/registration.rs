@@ -1,7 +1,5 @@
 //! Registration at a coordinator, and the switch of the membership.
 
-use std::convert::Infallible;
-
 use gateway_mesh::client::{ClientError, ControlSession, fetch_key};
 use gateway_mesh::wire::{RegisterAuth, RegisterRequest, RegisterResponse};
 use gateway_mesh::{KeyPair, MachineKey};
@@ -13,11 +11,12 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::MeshMember;
+use super::commit::commit;
 use super::dial::Target;
 use super::membership::{Membership, Record};
 use super::session::register_request;
 use crate::os::host_name;
-use crate::store::{AuditResult, AuditTicket, CommitError, Error, Store};
+use crate::store::{AuditResult, AuditTicket, Error};
 use crate::supervise::blocking;
 use crate::tls::with_authorities;
 
@@ -128,9 +127,10 @@ impl MeshMember {
         let session = ControlSession::open(socket, &host, &membership.machine, key).await;
         let session = session.map_err(unreachable)?;
         let auth_key = Some(input.auth_key.clone()).filter(|key| !key.is_empty());
+        let routes = self.worlds.in_force().config.mesh.member.offered();
         let request = RegisterRequest {
             auth: auth_key.map(|key| RegisterAuth { auth_key: Some(key) }),
-            ..register_request(&membership)
+            ..register_request(&membership, &routes)
         };
         let answer = session.register(&request).await.map_err(unreachable)?;
         let membership = admitted(membership, answer, &input.auth_key)?;
@@ -168,7 +168,7 @@ impl MeshMember {
             "coordinator_key": membership.record.coordinator_key,
         });
         let store = self.store.clone();
-        blocking(move || commit(&store, ticket, |draft| membership.store(draft))).await
+        Ok(blocking(move || commit(&store, ticket, |draft| membership.store(draft))).await?)
     }
 
     /// Switches the membership on or off. The keys stay, and so does the registration.
@@ -182,7 +182,7 @@ impl MeshMember {
         }
         membership.record.up = up;
         let store = self.store.clone();
-        blocking(move || commit(&store, ticket, |draft| membership.store(draft))).await
+        Ok(blocking(move || commit(&store, ticket, |draft| membership.store(draft))).await?)
     }
 }
 
@@ -203,22 +203,6 @@ fn admitted(
     }
     membership.record.login_url = answer.auth_url;
     Ok(membership)
-}
-
-fn commit(
-    store: &Store,
-    ticket: AuditTicket,
-    change: impl FnOnce(&mut gateway_model::State),
-) -> Result<(), MemberError> {
-    let committed = store.commit(ticket, |draft| {
-        change(draft);
-        Ok::<_, Infallible>(())
-    });
-    match committed {
-        Ok(()) => Ok(()),
-        Err(CommitError::Store(error)) => Err(error.into()),
-        Err(CommitError::Refused { error, .. }) => match error {},
-    }
 }
 
 #[cfg(test)]

@@ -1,10 +1,13 @@
 //! Session with the coordinator: the stream of maps, and what this gateway says about itself.
 
+use std::collections::BTreeSet;
+
 use gateway_mesh::client::{ClientError, ControlSession, VERSION};
 use gateway_mesh::network_map::{NetworkMap, key_end};
 use gateway_mesh::wire::{HostInfo, MapRequest, NetInfo, RegisterRequest};
 use gateway_mesh::{DiscoKey, NodeKey};
 use gateway_outbound::causes::with_causes;
+use ipnet::IpNet;
 
 use super::dial::{Connector, Target};
 use super::engine::{Announcement, Engine, EngineParts};
@@ -65,10 +68,11 @@ async fn run(
     session: &ControlSession,
     followed: &mut bool,
 ) -> Result<End, ClientError> {
-    if let Some(end) = finish_login(membership, session).await? {
+    let mut announcements = engine.announcements();
+    let routes = announcements.borrow().routes.clone();
+    if let Some(end) = finish_login(membership, session, &routes).await? {
         return Ok(end);
     }
-    let mut announcements = engine.announcements();
     let request = |announcement: &Announcement, is_stream| {
         map_request(membership, engine.disco_key(), announcement, is_stream)
     };
@@ -106,18 +110,25 @@ async fn run(
             }
         });
         if is_news {
+            parts.keep_domain(&map.domain).await;
             engine.apply(map.clone());
         }
     }
 }
 
 /// Waits for the login of a person, if the coordinator wants one.
-async fn finish_login(membership: &Membership, session: &ControlSession) -> Result<Option<End>, ClientError> {
+async fn finish_login(
+    membership: &Membership,
+    session: &ControlSession,
+    routes: &BTreeSet<IpNet>,
+) -> Result<Option<End>, ClientError> {
     if membership.record.login_url.is_empty() {
         return Ok(None);
     }
-    let request =
-        RegisterRequest { followup: membership.record.login_url.clone(), ..register_request(membership) };
+    let request = RegisterRequest {
+        followup: membership.record.login_url.clone(),
+        ..register_request(membership, routes)
+    };
     let answer = session.register(&request).await?;
     if !answer.error.is_empty() {
         return Ok(Some(End::NoMember(answer.error)));
@@ -127,20 +138,20 @@ async fn finish_login(membership: &Membership, session: &ControlSession) -> Resu
 }
 
 /// Returns a registration without a proof.
-pub(super) fn register_request(membership: &Membership) -> RegisterRequest {
+pub(super) fn register_request(membership: &Membership, routes: &BTreeSet<IpNet>) -> RegisterRequest {
     RegisterRequest {
         version: VERSION.into(),
         node_key: NodeKey(membership.node.public()),
-        hostinfo: host_info(membership, None),
+        hostinfo: host_info(membership, None, routes),
         ..RegisterRequest::default()
     }
 }
 
-fn host_info(membership: &Membership, home: Option<u32>) -> HostInfo {
+fn host_info(membership: &Membership, home: Option<u32>, routes: &BTreeSet<IpNet>) -> HostInfo {
     HostInfo {
         os: SYSTEM.to_owned(),
         hostname: membership.record.hostname.clone(),
-        routable_ips: Vec::new(),
+        routable_ips: routes.iter().copied().collect(),
         net_info: home.map(|preferred_derp| NetInfo { preferred_derp }),
     }
 }
@@ -157,7 +168,7 @@ fn map_request(
         disco_key,
         keep_alive: is_stream,
         stream: is_stream,
-        hostinfo: host_info(membership, announcement.home),
+        hostinfo: host_info(membership, announcement.home, &announcement.routes),
         endpoints: announcement.endpoints.clone(),
         omit_peers: !is_stream,
         ..MapRequest::default()

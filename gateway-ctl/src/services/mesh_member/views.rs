@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::MeshMember;
+use super::map_reader::{approved, label};
 use super::membership::Membership;
 use super::observed::{Observation, PeerTraffic};
 use crate::services::mesh::{
@@ -32,13 +33,15 @@ pub struct MeshConfig {
     pub hostname: Option<String>,
     /// Certificates of the coordinator and its relay have to come from authorities of the registration, not of the system.
     pub own_authorities: bool,
-    /// Prefixes that this gateway offers to route. It offers none.
+    /// Prefixes that this gateway offers to route: the setting `mesh.member.advertise_routes`.
     pub advertise_routes: Vec<Cidr>,
-    /// This gateway offers to be an exit. It does not.
+    /// This gateway offers to be an exit: the setting `mesh.member.advertise_exit`.
     pub advertise_exit: bool,
-    /// Prefixes of peers are used. They are not: this gateway reaches the addresses of peers alone.
+    /// Offered prefixes that the coordinator has approved. Only these are routed.
+    pub approved_routes: Vec<Cidr>,
+    /// Approved prefixes of peers are used without a policy: the setting `mesh.member.accept_routes`.
     pub accept_routes: bool,
-    /// The resolver answers names of the mesh. It does not.
+    /// The resolver answers names of the mesh: the setting `mesh.member.accept_dns`.
     pub accept_dns: bool,
     /// Peer by which this gateway reaches the internet. There is none.
     pub exit_node: Option<String>,
@@ -63,6 +66,8 @@ impl MeshMember {
     /// Returns the configuration.
     pub fn config(&self) -> MeshConfig {
         let record = Membership::stored(&self.store.current()).map(|membership| membership.record);
+        let offer = self.worlds.in_force().config.mesh.member.clone();
+        let approved = approved(&self.observed.get().map, &offer.offered());
         MeshConfig {
             enabled: self.wanted().is_some(),
             coordinator_url: record.as_ref().map(|record| record.coordinator_url.clone()),
@@ -70,10 +75,11 @@ impl MeshMember {
             auth_key: false,
             hostname: record.as_ref().map(|record| record.hostname.clone()),
             own_authorities: record.as_ref().is_some_and(|record| !record.ca_certificate.is_empty()),
-            advertise_routes: Vec::new(),
-            advertise_exit: false,
-            accept_routes: false,
-            accept_dns: false,
+            advertise_routes: offer.advertise_routes,
+            advertise_exit: offer.advertise_exit,
+            approved_routes: approved.into_iter().map(Cidr).collect(),
+            accept_routes: offer.accept_routes,
+            accept_dns: offer.accept_dns,
             exit_node: None,
             listen_port: record.as_ref().map(|record| record.listen_port),
             derp_mode: if record.is_some() { DerpModeName::Auto } else { DerpModeName::Off },
@@ -154,13 +160,6 @@ fn health(membership: &Membership, seen: &Observation) -> Vec<String> {
     coordinator.chain(device).chain(relays).collect()
 }
 
-/// Returns the label of a name below the domain of the mesh.
-fn label(name: &str, domain: &str) -> String {
-    let name = name.trim_end_matches('.');
-    let below = name.strip_suffix(domain).and_then(|name| name.strip_suffix('.'));
-    below.filter(|label| !label.is_empty()).unwrap_or(name).to_owned()
-}
-
 fn own_node(node: &PeerNode, map: &NetworkMap) -> OwnNode {
     OwnNode {
         id: node.id.to_string(),
@@ -205,17 +204,5 @@ fn view(peer: &PeerNode, map: &NetworkMap, traffic: &PeerTraffic) -> MeshPeer {
         tags: peer.tags.clone(),
         ephemeral: None,
         created_at: peer.created,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_shown_without_the_domain() {
-        assert_eq!(label("phone.mesh.internal.", "mesh.internal"), "phone");
-        assert_eq!(label("phone.other.", "mesh.internal"), "phone.other");
-        assert_eq!(label("phone", ""), "phone");
     }
 }

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
-use gateway_core::plan::NftRuleset;
+use gateway_core::plan::{MeshForwarding, NftRuleset};
 use gateway_ctl::os::nft::Nft;
 use gateway_ctl::os::{LastApplied, Outcome, sync};
 use gateway_tests::netns::{Namespace, Prefix};
@@ -17,6 +17,7 @@ fn ruleset() -> NftRuleset {
     let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
     NftRuleset {
         wan_access: None,
+        mesh: None,
         lan: names(&["lan0"]),
         tunnels: names(&["tun0"]),
         uplinks: names(&["wan0"]),
@@ -31,6 +32,17 @@ fn ruleset() -> NftRuleset {
         sources: ["10.0.3.1", "fd00:3::1"]
             .map(|address| ("tun0".to_owned(), address.parse().expect("an address")))
             .into(),
+    }
+}
+
+/// Forwarding for nodes of a mesh, with all of its rules.
+fn forwarding() -> MeshForwarding {
+    MeshForwarding {
+        interface: "mesh0".to_owned(),
+        subnets: ["192.168.7.0/24", "fd00:7::/64"].map(|net| net.parse().expect("a network")).into(),
+        exit: Some(MARK_UPLINK),
+        exit_ipv4: true,
+        exit_ipv6: true,
     }
 }
 
@@ -120,6 +132,7 @@ fn every_shape_of_a_rule_set_is_accepted_by_nft() {
                         let ntp_port = if uplinks.is_empty() { 0 } else { 4704 };
                         let ruleset = NftRuleset {
                             wan_access: None,
+                            mesh: proxied.then(forwarding),
                             lan,
                             tunnels,
                             uplinks,

@@ -293,7 +293,10 @@ fn with_status(live: &Live<'_>, world: &World, hop: &Hop, common: PathHop) -> Pa
                 ..common
             }
         }
-        HopType::MeshPeer => common,
+        HopType::MeshPeer => {
+            let Some(leg) = world.compiled().legs.mesh_peer(&hop.target) else { return common };
+            PathHop { status: if leg.usable { "up" } else { "down" }.to_owned(), ..common }
+        }
     }
 }
 

@@ -62,6 +62,11 @@ impl Zones {
         if !domain.as_ref().is_root() && enclosing(&zones, domain.as_ref()).is_none() {
             zones.entry(domain.as_ref(), || plain(domain.as_ref(), options.host_ttl, options.key));
         }
+        if let Some(mesh) = options.mesh.as_ref().map(|mesh| Name::from(&mesh.domain))
+            && enclosing(&zones, mesh.as_ref()).is_none()
+        {
+            zones.entry(mesh.as_ref(), || plain(mesh.as_ref(), options.host_ttl, options.key));
+        }
         for name in special_use::NAMES.iter().map(|name| (*name).to_owned()).chain(special_use::reverse()) {
             let Some(name) = from_text(&name) else { continue };
             let is_reverse = name.as_ref().is_within(NameRef::new(b"\x04arpa\0").expect("a name"));
@@ -82,6 +87,9 @@ fn machines(options: &Options) -> NameMap<Node> {
     };
     put(&mut machines, &localhost, &DomainName::root(), SPECIAL_TTL);
     options.hosts.iter().for_each(|host| put(&mut machines, host, &options.domain, options.host_ttl));
+    if let Some(mesh) = &options.mesh {
+        mesh.nodes.iter().for_each(|node| put(&mut machines, node, &mesh.domain, options.host_ttl));
+    }
     machines
 }
 

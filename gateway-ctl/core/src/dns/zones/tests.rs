@@ -68,6 +68,7 @@ impl World {
             domain: "lan".parse().expect("a name"),
             hosts: self.hosts.clone(),
             host_ttl: 10,
+            mesh: None,
             copies: self.copies.clone(),
             signer: self.signer.clone(),
         };

@@ -218,6 +218,7 @@ fn local_answers(forwarded: &[&str]) -> FilterAndZones {
             host("printer", &["192.168.1.6"]),
         ],
         host_ttl: 10,
+        mesh: None,
         copies: BTreeMap::from([(copied, copy)]),
         signer: None,
     };

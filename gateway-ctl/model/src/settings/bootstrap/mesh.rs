@@ -1,18 +1,93 @@
 //! The section `mesh` of the configuration.
 
-use std::net::SocketAddr;
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::RangeInclusive;
 
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use serde::{Deserialize, Serialize};
 
 use crate::problem::{Problems, code};
-use crate::validated::is_host_name;
+use crate::validated::{Cidr, is_host_name};
 
 /// The mesh.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Mesh {
     pub coordinator: MeshCoordinator,
+    pub member: MeshMembership,
+}
+
+/// This gateway as a node of the mesh of another coordinator.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MeshMembership {
+    /// Prefixes in LANs that this gateway offers to route. The coordinator approves them.
+    pub advertise_routes: Vec<Cidr>,
+    /// This gateway offers to be an exit to the internet for other nodes. The coordinator approves it.
+    pub advertise_exit: bool,
+    /// Approved prefixes of peers are used without a policy, those of exits left out.
+    pub accept_routes: bool,
+    /// The resolver answers the names of the mesh, whose domain the coordinator chooses.
+    pub accept_dns: bool,
+}
+
+impl Default for MeshMembership {
+    fn default() -> MeshMembership {
+        MeshMembership {
+            advertise_routes: Vec::new(),
+            advertise_exit: false,
+            accept_routes: true,
+            accept_dns: false,
+        }
+    }
+}
+
+/// Prefixes that a member offers at most.
+const MAX_ROUTES: usize = 32;
+
+impl MeshMembership {
+    /// Prefixes that are offered, those of an exit as well.
+    pub fn offered(&self) -> BTreeSet<IpNet> {
+        let exit = [IpNet::V4(Ipv4Net::default()), IpNet::V6(Ipv6Net::default())];
+        let exit = exit.into_iter().filter(|_| self.advertise_exit);
+        self.advertise_routes.iter().map(|net| net.0.trunc()).chain(exit).collect()
+    }
+
+    pub(super) fn validate(&self, problems: &mut Problems) {
+        let path = "mesh.member.advertise_routes";
+        if self.advertise_routes.len() > MAX_ROUTES {
+            problems.add(code::RANGE, path, format!("At most {MAX_ROUTES} prefixes."));
+        }
+        for (index, net) in self.advertise_routes.iter().enumerate() {
+            if let Some(message) = refusal(net.0) {
+                problems.add(code::RANGE, format!("{path}[{index}]"), message);
+            }
+        }
+    }
+}
+
+/// Returns why a prefix cannot be offered.
+fn refusal(net: IpNet) -> Option<&'static str> {
+    let net = net.trunc();
+    let meshes: [IpNet; 2] = [
+        IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::new(100, 64, 0, 0), 10)),
+        IpNet::V6(Ipv6Net::new_assert(Ipv6Addr::new(0xfd7a, 0x115c, 0xa1e0, 0, 0, 0, 0, 0), 48)),
+    ];
+    let address = net.addr();
+    let is_link_local = match address {
+        IpAddr::V4(four) => four.is_link_local(),
+        IpAddr::V6(six) => six.is_unicast_link_local(),
+    };
+    if net.prefix_len() == 0 {
+        Some("An exit is offered by mesh.member.advertise_exit.")
+    } else if meshes.iter().any(|mesh| mesh.contains(&net) || net.contains(mesh)) {
+        Some("Addresses of the mesh are no prefix of a LAN.")
+    } else if address.is_loopback() || address.is_multicast() || is_link_local {
+        Some("Expected a prefix of a LAN.")
+    } else {
+        None
+    }
 }
 
 /// Coordinator of a mesh of stock clients.
@@ -140,6 +215,27 @@ mod tests {
             let errors = coordinator(fields).expect_err(fields);
             let expected = format!("mesh.coordinator.{field}");
             assert_eq!(errors.iter().map(|error| error.path.as_str()).collect::<Vec<_>>(), [expected]);
+        }
+    }
+
+    #[test]
+    fn member_offers_prefixes_of_lans_and_an_exit_by_its_name() {
+        let member = |fields: &str| parse(&format!("mesh: {{ member: {{ {fields} }} }}"));
+        let config = member("advertise_routes: [192.168.7.0/24], advertise_exit: true").expect("valid");
+        let offered: Vec<_> = config.mesh.member.offered().iter().map(ToString::to_string).collect();
+        assert_eq!(offered, ["0.0.0.0/0", "192.168.7.0/24", "::/0"]);
+        for net in [
+            "0.0.0.0/0",
+            "::/0",
+            "100.64.7.0/24",
+            "96.0.0.0/3",
+            "fd7a:115c:a1e0:7::/64",
+            "169.254.0.0/16",
+            "224.0.0.0/8",
+        ] {
+            let errors = member(&format!("advertise_routes: [192.168.7.0/24, '{net}']")).expect_err(net);
+            let paths: Vec<_> = errors.iter().map(|error| error.path.as_str()).collect();
+            assert_eq!(paths, ["mesh.member.advertise_routes[1]"], "{net}");
         }
     }
 

@@ -1,6 +1,7 @@
 //! Rules of the table, by chain.
 
 use super::*;
+use gateway_core::plan::MeshForwarding;
 
 fn ruleset() -> NftRuleset {
     let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
@@ -22,6 +23,7 @@ fn ruleset() -> NftRuleset {
         delegated: BTreeSet::new(),
         sources: BTreeSet::from([("gw-exit-a".to_owned(), "10.66.1.2".parse().unwrap())]),
         wan_access: None,
+        mesh: None,
     }
 }
 
@@ -223,4 +225,40 @@ fn every_brace_ends_its_line() {
             assert_eq!(line.trim(), "}");
         }
     }
+}
+
+#[test]
+fn nodes_of_the_mesh_reach_what_is_offered_and_nothing_else() {
+    let mesh = MeshForwarding {
+        interface: "mesh0".to_owned(),
+        subnets: ["192.168.7.0/24".parse().unwrap()].into(),
+        exit: None,
+        exit_ipv4: false,
+        exit_ipv6: false,
+    };
+    let rules = |mesh: &MeshForwarding| {
+        let text = render(&NftRuleset { mesh: Some(mesh.clone()), ..ruleset() }).unwrap();
+        let of = |name: &str| -> Vec<String> {
+            let rules =
+                chain(&text, name).into_iter().filter(|rule| rule.contains("mesh0") || name == "mesh_marks");
+            rules.map(str::to_owned).collect()
+        };
+        (of("mesh_marks"), of("forward"), of("postrouting"))
+    };
+    let (marks, forward, postrouting) = rules(&mesh);
+    assert_eq!(marks.last().unwrap(), "ip daddr { 192.168.7.0/24 } meta mark set 0x47008001 accept");
+    assert_eq!(forward.len(), 2, "{forward:?}");
+    let to_lan = "iifname { \"mesh0\" } oifname { \"lan0\", \"lan0.20\" } meta mark 0x47008001 ip daddr { 192.168.7.0/24 }";
+    assert!(forward[0].starts_with(to_lan), "{forward:?}");
+    assert!(forward[1].contains("ct direction reply") && !forward[1].contains("new"), "{forward:?}");
+    assert_eq!(postrouting.len(), 2);
+    let exit = MeshForwarding { exit: Some(0x4700_8000), exit_ipv4: true, subnets: BTreeSet::new(), ..mesh };
+    let (marks, forward, _) = rules(&exit);
+    assert!(marks.last().unwrap().ends_with("meta mark set 0x47008000 accept"), "{marks:?}");
+    assert!(marks.last().unwrap().contains("192.168.0.0/16"), "private networks are not the internet");
+    let to_uplinks: Vec<_> = forward.iter().filter(|rule| rule.contains("new")).collect();
+    assert_eq!(to_uplinks.len(), 1, "IPv6 is not offered: {forward:?}");
+    assert!(to_uplinks[0].contains("oifname { \"wan0\" } meta mark 0x47008000 ip daddr != {"));
+    let nothing = render(&ruleset()).unwrap();
+    assert!(!nothing.contains("mesh_marks"));
 }

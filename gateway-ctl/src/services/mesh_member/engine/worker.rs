@@ -16,10 +16,12 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, MissedTickBehavior};
 
 use super::endpoints::Endpoints;
+use super::legs::PeerLegs;
 use super::parts::{Announcement, EngineParts};
 use crate::os::wireguard::{DeviceConfig, Key, MeshDevice, PeerConfig, relayed_address};
 use crate::reconcile::Reason;
 use crate::services::mesh_member::layer::{Event, Layer, RelayedPeer, RelayedPeers};
+use crate::services::mesh_member::map_reader::{approved, label};
 use crate::services::mesh_member::membership::Membership;
 use crate::services::mesh_member::observed::PeerTraffic;
 use crate::services::mesh_member::relays::{RelayParts, Relays};
@@ -45,6 +47,10 @@ pub(super) struct Worker {
     config: DeviceConfig,
     device: Option<MeshDevice>,
     link: MeshLink,
+    legs: PeerLegs,
+    map: NetworkMap,
+    /// Prefixes that the settings offer.
+    offered: BTreeSet<IpNet>,
     /// True if the map lets this node have a device.
     is_admitted: bool,
     traffic: BTreeMap<NodeKey, (u64, Instant)>,
@@ -91,6 +97,9 @@ impl Worker {
             config,
             device: None,
             link,
+            legs: PeerLegs::default(),
+            map: NetworkMap::default(),
+            offered: BTreeSet::new(),
             is_admitted: false,
             traffic: BTreeMap::new(),
         }
@@ -135,10 +144,7 @@ impl Worker {
                 (peer.key, (peer.id, addresses, peer))
             })
             .collect();
-        self.layer.set_filter(PacketFilter::new(
-            map.filter_rules(),
-            own.iter().copied().map(IpNet::from).collect(),
-        ));
+        self.legs.set_map(map);
         self.relays.set_map(&map.derp_map);
         self.choose_home();
         self.set_relayed(&peers);
@@ -147,9 +153,21 @@ impl Worker {
         }));
         self.config.peers =
             peers.iter().map(|(key, (id, addresses, _))| peer_config(*key, *id, addresses)).collect();
+        self.map = map.clone();
+        self.link.names = names(map);
         self.link.addresses = own;
+        self.set_filter(self.parts.offered());
         self.link.peers = peers.values().flat_map(|(_, addresses, _)| addresses.iter().copied()).collect();
         self.settle_device().await;
+    }
+
+    /// Applies the packet filter of the map, and sets the prefixes that this gateway routes for peers: offered, and approved.
+    fn set_filter(&mut self, offered: BTreeSet<IpNet>) {
+        self.link.offered = approved(&self.map, &offered);
+        self.offered = offered;
+        let own = self.link.addresses.iter().copied().map(IpNet::from);
+        let local = own.chain(self.link.offered.iter().copied()).collect();
+        self.layer.set_filter(PacketFilter::new(self.map.filter_rules(), local));
     }
 
     /// Creates, changes or closes the device, as the map says.
@@ -174,9 +192,19 @@ impl Worker {
             tracing::warn!(error, "the device of the mesh");
         }
         self.parts.observed.update(|seen| seen.device_failure = failure);
-        if self.device.is_some() {
-            self.publish_link(Some(self.link.clone()));
+        self.settle_legs().await;
+    }
+
+    /// Brings the devices of peers that hops name to what is wanted, and publishes their state with that of the interface.
+    async fn settle_legs(&mut self) {
+        let accepts_routes = self.parts.membership_settings().accept_routes;
+        self.legs.set_state(&self.parts.worlds.last().state, accepts_routes);
+        let Some(device) = &mut self.device else { return };
+        if let Err(error) = device.change_peer_tuns(&self.legs.tuns(MTU)).await {
+            tracing::warn!(%error, "the device of a peer of the mesh");
         }
+        (self.link.legs, self.link.missing) = self.legs.facts(Instant::now());
+        self.publish_link(Some(self.link.clone()));
     }
 
     async fn close_device(&mut self) {
@@ -264,6 +292,12 @@ impl Worker {
         }
         let now = self.layer.now();
         self.observe_peers();
+        let offered = self.parts.offered();
+        if offered != self.offered {
+            self.set_filter(offered);
+        }
+        self.settle_legs().await;
+        self.probe_legs();
         let traffic = &self.traffic;
         let is_active = |peer| traffic.get(&peer).is_some_and(|(_, last)| last.elapsed() < ACTIVE);
         let actions = self.paths.tick(now, is_active);
@@ -275,9 +309,20 @@ impl Worker {
         self.announce();
     }
 
+    /// Sends the echo requests that show whether a peer is an egress.
+    fn probe_legs(&mut self) {
+        let Some(device) = &self.device else { return };
+        for (peer, packet) in self.legs.probes(&self.link.addresses) {
+            device.send_to_peer(&peer.0, &packet);
+        }
+    }
+
     /// Notes which peers exchange packets, and by which paths.
     fn observe_peers(&mut self) {
         let status = self.device.as_ref().map(MeshDevice::status);
+        if let Some(status) = &status {
+            self.legs.observe(status, Instant::now());
+        }
         let mut observed = BTreeMap::new();
         let mut traffic = BTreeMap::new();
         for peer in status.into_iter().flat_map(|status| status.peers) {
@@ -309,13 +354,24 @@ impl Worker {
     fn announce(&mut self) {
         let endpoints = self.endpoints.all(&self.parts.worlds.last(), INTERFACE);
         self.paths.set_endpoints(endpoints.clone());
-        let announcement = Announcement { endpoints, home: self.relays.home() };
+        let routes = self.offered.clone();
+        let announcement = Announcement { endpoints, home: self.relays.home(), routes };
         self.announced.send_if_modified(|before| {
             let is_news = *before != announcement;
             *before = announcement;
             is_news
         });
     }
+}
+
+/// Addresses of all nodes by their names.
+fn names(map: &NetworkMap) -> BTreeMap<String, BTreeSet<IpAddr>> {
+    let mut names: BTreeMap<String, BTreeSet<IpAddr>> = BTreeMap::new();
+    for node in map.node.iter().chain(map.peers.values()) {
+        let addresses = mesh_addresses(node).map(|net| net.addr());
+        names.entry(label(&node.name, &map.domain)).or_insert_with(|| addresses.collect());
+    }
+    names
 }
 
 /// Addresses of a node. Those outside the prefixes of meshes are ignored, so that no coordinator takes others over.
