@@ -33,6 +33,9 @@ const MAX_RETRY: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
 /// Time for hostapd to dismiss its stations at the end.
 const END_TIMEOUT: Duration = Duration::from_secs(3);
+/// Lines that hostapd writes at each end, whatever its reason.
+const AT_EACH_END: [&str; 4] =
+    ["interface state", "AP-DISABLED", "CTRL-EVENT-TERMINATING", "hostapd_free_hapd_data"];
 /// Most stations of one network that are read: hostapd takes 2007.
 const MAX_STATIONS: usize = 2048;
 
@@ -124,7 +127,9 @@ async fn follow(mut process: Hostapd, ap: &AccessPoint, folder: &Path, handle: &
             line = process.next_line() => match line {
                 Ok(line) => {
                     tracing::debug!(target: "hostapd", "{line}");
-                    last = line;
+                    if !AT_EACH_END.iter().any(|text| line.contains(text)) {
+                        last = line;
+                    }
                 }
                 Err(status) if last.is_empty() => return status,
                 Err(status) => return format!("{last} ({status})"),

@@ -44,14 +44,18 @@ function Status({ status }: { status: Schemas['AccessPointStatus'] }) {
     <>
       <Facts
         facts={[
-          [words.facts.state, <StateWord key="state" state={isOn ? 'ok' : 'down'}>
+          [
+            words.facts.state,
+            <StateWord key="state" state={isOn ? 'ok' : 'down'}>
               {isOn ? words.on : words.off}
-            </StateWord>],
+            </StateWord>,
+          ],
           needs !== null && [words.facts.needs, <English key="needs" text={needs} />],
           error !== null && [words.facts.error, <English key="error" text={error} />],
           radio?.channel != null && [words.facts.channel, String(radio.channel)],
           ...(radio?.networks ?? []).map(
-            (network) => [network.ssid, words.stationsOn(network.stations ?? null, network.interface)] as const,
+            (network) =>
+              [network.ssid, words.stationsOn(network.stations ?? null, network.interface)] as const,
           ),
         ]}
       />
@@ -60,7 +64,10 @@ function Status({ status }: { status: Schemas['AccessPointStatus'] }) {
           columns={[
             { head: words.columns.mac, cell: (one) => <code>{one.mac}</code> },
             { head: words.columns.security, cell: (one) => one.security ?? '-' },
-            { head: words.columns.signal, cell: (one) => (one.signal_dbm === null ? '-' : `${one.signal_dbm} dBm`) },
+            {
+              head: words.columns.signal,
+              cell: (one) => (one.signal_dbm === null ? '-' : `${one.signal_dbm} dBm`),
+            },
           ]}
           rows={stations}
           id={(one) => one.mac}
