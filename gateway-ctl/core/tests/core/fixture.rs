@@ -144,6 +144,7 @@ impl Fixture {
             number: leg(number),
             interface,
             routes: routes.iter().map(|net| net.parse().expect("a network")).collect(),
+            accepts_routes: false,
             usable: true,
             reason: String::new(),
         };

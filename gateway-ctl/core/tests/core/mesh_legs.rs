@@ -2,7 +2,7 @@
 
 use gateway_common::wire::{ChoiceKind, EgressAllowKey, LocalKind, Mark};
 use gateway_core::compile::{Compiled, CompiledPolicy};
-use gateway_core::matrix::leak_matrix_per_hop;
+use gateway_core::matrix::per_hop::leak_matrix_per_hop;
 use gateway_core::plan::{Plan, RouteKey, RouteValue, names};
 use gateway_model::kinds::routing_policy::PolicyStatus;
 use serde_json::{Value, json};
