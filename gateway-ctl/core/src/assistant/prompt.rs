@@ -5,6 +5,10 @@ use super::policy_wish::examples;
 
 /// Maximum length of one piece of data in a prompt, in bytes.
 pub const MAX_DATA_BYTES: usize = 4096;
+/// Maximum length of the names of objects, and of all results of tools, in bytes. With the rest they fit into 4096 tokens:
+/// servers cut longer prompts at their beginning, where the rules are, or refuse them.
+const MAX_OBJECT_BYTES: usize = 1500;
+const MAX_RESULT_BYTES: usize = 4500;
 
 const BEGIN: &str = "<data>";
 const END: &str = "</data>";
@@ -19,7 +23,11 @@ proxy or mesh_peer), fail_policy (fail-closed, fail-degraded, fail-open). A poli
 
 /// Returns a text as data: without the marks, and cut to a maximum length.
 pub fn data(text: &str) -> String {
-    let mut end = text.len().min(MAX_DATA_BYTES);
+    data_within(text, MAX_DATA_BYTES)
+}
+
+fn data_within(text: &str, bytes: usize) -> String {
+    let mut end = text.len().min(bytes);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
@@ -67,7 +75,7 @@ pub fn tools(question: &str, objects: &str) -> Vec<Message> {
         Message::system(format!("{RULES} {TOOLS}")),
         Message::user(format!(
             "Objects of the gateway: {}. Choose the tools that you need to answer this question: {}",
-            data(objects),
+            data_within(objects, MAX_OBJECT_BYTES),
             data(question)
         )),
     ]
@@ -75,13 +83,16 @@ pub fn tools(question: &str, objects: &str) -> Vec<Message> {
 
 /// Returns the prompt for an answer by the results of tools.
 pub fn answer(question: &str, objects: &str, results: &[ToolResult<'_>]) -> Vec<Message> {
-    let results: String =
-        results.iter().map(|result| format!("Result of {}: {}\n", result.name, data(result.text))).collect();
+    let share = MAX_RESULT_BYTES / results.len().max(1);
+    let results: String = results
+        .iter()
+        .map(|result| format!("Result of {}: {}\n", result.name, data_within(result.text, share)))
+        .collect();
     vec![
         Message::system(format!("{RULES} {POLICY_FORM} {CALLS}")),
         Message::user(format!(
             "Objects of the gateway: {}.\n{results}Answer this question by the results alone: {}",
-            data(objects),
+            data_within(objects, MAX_OBJECT_BYTES),
             data(question)
         )),
     ]
@@ -100,7 +111,7 @@ pub fn policy(request: &str, objects: &str) -> Vec<Message> {
     }
     messages.push(Message::user(format!(
         "Objects of the gateway: {}.\n{WRITE} {}",
-        data(objects),
+        data_within(objects, MAX_OBJECT_BYTES),
         data(request)
     )));
     messages

@@ -150,3 +150,14 @@ fn fifty_texts_of_the_network_stay_between_the_marks() {
     }
     assert_eq!(tried, 50);
 }
+
+#[test]
+fn an_answer_by_long_results_fits_a_small_model() {
+    let long = "ä".repeat(9000);
+    for count in 1..=MAX_TOOLS {
+        let results = vec![ToolResult { name: "evaluate", text: &long }; count];
+        let messages = prompt::answer("Why?", &long, &results);
+        let length: usize = messages.iter().map(|message| message.content.len()).sum();
+        assert!(length < 9000, "{length} bytes with {count} results");
+    }
+}
