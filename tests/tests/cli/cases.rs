@@ -283,6 +283,8 @@ pub(super) const CASES: &[Case] = &[
     case("storage-passphrase", &["storage", "passphrase", r#"{"passphrase": "correct horse battery"}"#]),
     case("storage-store-key", &["storage", "store-key", "{}"]),
     case("storage-remove-key", &["storage", "remove-key"]),
+    case("storage-seal-key", &["storage", "seal-key", "{}"]),
+    case("storage-remove-sealed-key", &["storage", "remove-sealed-key"]),
     case("storage-teardown", &["storage", "teardown"]),
     case("capture-list", &["capture"]),
     case("capture-start", &["capture", "start", "--iface", "eth1", "--filter", "port 53", "--count", "10"]),
