@@ -149,7 +149,7 @@ mod tests {
         let mut state = State::new("2026-11-20T12:00:00Z".parse().unwrap());
         let branch = node("branch", 2, SyncPolicy::Push, "secondary");
         let center = node("center", 3, SyncPolicy::Pull, "primary");
-        let pending = Node { status: NodeStatus::Pending, ..node("other", 4, SyncPolicy::Both, "primary") };
+        let pending = Node { status: NodeStatus::Pending, ..node("other", 4, SyncPolicy::Push, "secondary") };
         let mut draft = state.begin(state.now());
         for node in [branch, center, pending] {
             draft.create(node).unwrap();
