@@ -31,6 +31,8 @@ const RETRY: Duration = Duration::from_secs(5);
 const MAX_RETRY: Duration = Duration::from_secs(60);
 /// Time between two looks at what is missing, or at the state of hostapd.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
+/// Time between two looks before the first facts.
+const FACTS_INTERVAL: Duration = Duration::from_millis(100);
 /// Time for hostapd to dismiss its stations at the end.
 const END_TIMEOUT: Duration = Duration::from_secs(3);
 /// Lines that hostapd writes at each end, whatever its reason.
@@ -78,8 +80,12 @@ async fn run(context: Context) {
     };
     let mut pause = RETRY;
     loop {
-        let facts = context.wake.facts();
-        let facts = facts.borrow().clone();
+        let facts = context.wake.facts().borrow().clone();
+        if facts.links.is_empty() {
+            // Before the first run, nothing is known of interfaces.
+            tokio::time::sleep(FACTS_INTERVAL).await;
+            continue;
+        }
         let (of, bridged) = (ap.interface.to_string(), bridge.map(ToString::to_string));
         let missing = blocking(move || missing(&of, bridged.as_deref(), &facts)).await;
         if let Some(missing) = missing {
