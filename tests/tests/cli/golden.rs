@@ -28,10 +28,7 @@ const FURNITURE: &[(&str, &str)] = &[
         "/routing/policies",
         r#"{"name":"never decides","priority":20,"source_type":"all","hops":[{"type":"interface","target":"eth0"}]}"#,
     ),
-    (
-        "/segments",
-        r#"{"name":"guests","vlan_id":30,"interface":"eth1","cidr":"192.168.30.0/24","trust_class":"guest"}"#,
-    ),
+    ("/segments", r#"{"name":"guests","interface":"eth1","cidr":"192.168.30.0/24","trust_class":"guest"}"#),
     ("/nodes", r#"{"name":"branch","url":"https://branch.example.net/","role":"secondary"}"#),
 ];
 

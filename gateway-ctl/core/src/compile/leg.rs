@@ -134,15 +134,6 @@ impl Leg {
         self.tunnel() == Some(tunnel)
     }
 
-    /// Returns its kind as the API says it.
-    pub fn kind_text(&self) -> &'static str {
-        match self.kind {
-            LegKind::Uplink => "uplink",
-            LegKind::Tunnel(_) => "tunnel",
-            LegKind::MeshPeer(_) => "mesh_peer",
-        }
-    }
-
     /// Returns its kind as hops of policies say it.
     pub fn hop_type(&self) -> HopType {
         match self.kind {

@@ -4,11 +4,12 @@ use gateway_common::wire::{Mark, plan_flags};
 use gateway_model::id::Id;
 use gateway_model::kinds::policy_source::Source;
 use gateway_model::kinds::routing_policy::{FailPolicy, Hop, PolicyStatus};
+use gateway_model::text_enum;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::lines;
-use crate::compile::{Compiled, Input};
+use crate::compile::{Compiled, Input, LegKind};
 use crate::evaluate::{HopView, hop_view, legs_of};
 use crate::indexes::LegId;
 use crate::plan::{Attachment, names};
@@ -64,12 +65,21 @@ pub struct AttachView {
     pub present: bool,
 }
 
+text_enum! {
+    /// Kind of a leg.
+    pub enum LegViewKind {
+        Uplink = "uplink",
+        Tunnel = "tunnel",
+        /// Peer of the mesh.
+        MeshPeer = "mesh_peer",
+    }
+}
+
 /// An egress.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LegView {
     pub number: u8,
-    /// `uplink`, `tunnel` or `mesh_peer`.
-    pub kind: &'static str,
+    pub kind: LegViewKind,
     pub interface: String,
     pub tunnel_id: Option<Id>,
     pub mark: String,
@@ -170,7 +180,11 @@ pub fn enforce(input: &Input<'_>, compiled: &Compiled) -> Enforcement {
 fn leg_view(leg: &crate::compile::Leg) -> LegView {
     LegView {
         number: leg.number.get(),
-        kind: leg.kind_text(),
+        kind: match leg.kind {
+            LegKind::Uplink => LegViewKind::Uplink,
+            LegKind::Tunnel(_) => LegViewKind::Tunnel,
+            LegKind::MeshPeer(_) => LegViewKind::MeshPeer,
+        },
         interface: leg.interface.clone(),
         tunnel_id: leg.tunnel(),
         mark: format!("{:#010x}", leg.number.mark().0),

@@ -66,12 +66,16 @@ impl VolumeEffects for HostVolumes {
     fn missing(&self) -> Vec<String> {
         let mut missing = Vec::new();
         // The module may load on demand, where modules can be loaded.
-        let has_mapper = has_driver("/proc/misc", "device-mapper") || Path::new(CONTROL).exists();
-        if !has_mapper {
+        let control = File::options().read(true).write(true).open(CONTROL);
+        // Programs make the node where the kernel has no driver for it, too.
+        let has_no_driver = control.as_ref().is_err_and(|error| {
+            matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENODEV | libc::ENXIO))
+        });
+        if has_no_driver && !has_driver("/proc/misc", "device-mapper") {
             // Programs would not help.
             return vec!["device-mapper with dm-crypt in the kernel".to_owned()];
         }
-        if let Err(error) = File::options().read(true).write(true).open(CONTROL) {
+        if let Err(error) = control {
             missing.push(format!("access to {CONTROL} ({error})"));
         }
         if let Err(error) = File::options().read(true).write(true).open(LOOP_CONTROL) {
