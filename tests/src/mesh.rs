@@ -77,10 +77,12 @@ impl MeshNetwork {
     /// Makes the last node a server of the internet, which answers with the address of its client. The others have a route to it.
     pub fn serve_internet(&self) -> Result<Process> {
         let (server, others) = self.nodes.split_last().context("a node")?;
-        server.ip(&format!("link set lo up\naddress add {INTERNET}/32 dev lo"))?;
+        server.ip(&format!("link set lo up\naddress add {INTERNET}/24 dev eth0"))?;
         for node in others {
-            node.ip(&format!("route add {INTERNET}/32 via 10.9.0.{}", 10 + self.nodes.len()))?;
+            node.ip(&format!("route add {INTERNET}/32 dev eth0"))?;
         }
+        // The coordinator has the network in its LAN, and so takes no source of it for a forged one.
+        self.hub.ip("address add 203.0.113.1/24 dev eth1")?;
         let mut command = server.command("python3");
         command.args(["-c", ANSWER, INTERNET]);
         server.spawn(command)

@@ -87,9 +87,9 @@ impl Mesh {
         });
     }
 
-    /// The hop as `/paths` shows it.
+    /// The hop as `/policy/paths/graph` shows it.
     fn hop(&self) -> Result<Value> {
-        let paths = self.near.api().get("/paths")?;
+        let paths = self.near.api().get("/policy/paths/graph")?;
         Ok(paths["hops"][0].clone())
     }
 

@@ -83,7 +83,7 @@ impl Mesh {
         .unwrap_or_else(|error| {
             panic!(
                 "{error:?}\n{:?}\n{:?}\n{}\n{}",
-                self.near.api().get("/paths").map(|paths| paths["hops"].clone()),
+                self.near.api().get("/policy/paths/graph").map(|paths| paths["hops"].clone()),
                 self.far.api().get("/mesh/config"),
                 self.near.daemon.last_words(),
                 self.far.daemon.last_words()

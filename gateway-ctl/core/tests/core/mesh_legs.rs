@@ -87,7 +87,7 @@ fn addresses_in_the_mesh_are_of_the_mesh_alone() {
     let mut fixture = fixture(&[policy("p", 1, &[("mesh_peer", "home")], json!({}))]);
     fixture.mesh_peer("home", 250, EXIT).mesh_peer("office", 249, EXIT);
     let plan = fixture.compiled().plan;
-    let own = "100.64.0.5".parse().expect("an address");
+    let own: ipnet::IpNet = "100.64.0.5/32".parse().expect("an address");
     let value = plan.dataplane.locals[&own];
     assert!(value.is(LocalKind::Forbidden) && value.leg == 0, "{value:?}");
     for number in [249, 250] {
