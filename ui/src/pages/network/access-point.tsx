@@ -91,9 +91,8 @@ const BANDS = [
 ] as const
 const WIDTHS = ['20', '40', '80'].map((width) => [width, `${width} MHz`] as const)
 
-function Form({ lans, value, etag }: FormProps) {
-  const words = useText().network.accessPoint
-  const edit = useEdit({
+function useAccessPoint(value: FormProps['value'], etag: string | null) {
+  return useEdit({
     key: 'settings.access-point',
     version: { value, etag },
     save: (form, tag) =>
@@ -108,6 +107,11 @@ function Form({ lans, value, etag }: FormProps) {
       return { value: accessPointForm(now.data), etag: now.etag }
     },
   })
+}
+
+function Form({ lans, value, etag }: FormProps) {
+  const words = useText().network.accessPoint
+  const edit = useAccessPoint(value, etag)
   const { value: form } = edit.draft
   const set = form.interface !== ''
   const on = set && form.enabled
