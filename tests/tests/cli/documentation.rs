@@ -106,7 +106,7 @@ const PAGES: &[Page] = &[
                    curl -s $api/nodes -H 'Content-Type: application/json' -d "$node"
                    # It refuses itself as a peer, and has a key since then.
                    own='{"peer":"'${api%/api/v1}'/","url":"http://127.0.0.1:1/"}'
-                   curl -s $api/nodes/exchange -H 'Content-Type: application/json' -d "$own""#,
+                   command curl -s $api/nodes/exchange -H 'Content-Type: application/json' -d "$own""#,
         values: &[],
     },
     Page { file: "install.md", configuration: "{}", before: "", values: &[("/usr/local/share/man", "man")] },
