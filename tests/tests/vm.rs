@@ -20,6 +20,5 @@ mod encrypted_storage;
 mod fast_path;
 mod guest;
 mod machine;
-mod segments;
 mod smoke;
 mod wireguard;
