@@ -18,11 +18,17 @@ fn warnings(answer: &crate::contract::client::Answer) -> Vec<String> {
 #[tokio::test]
 async fn objects_without_effect_have_one_warning() {
     let client = Client::new();
-    let segment = json!({"name": "guests", "vlan_id": 30, "interface": "eth1", "cidr": "192.168.30.0/24"});
-    let answer = client.post("/segments", segment).await;
-    assert_eq!(answer.status, 201, "{}", answer.text);
-    assert_eq!(warnings(&answer).iter().filter(|path| path.as_str() == "").count(), 1, "{}", answer.text);
-    assert!(answer.text.contains("effect in part"), "{}", answer.text);
+    for (vlan, isolation) in [(30, true), (31, false)] {
+        let cidr = format!("192.168.{vlan}.0/24");
+        let name = format!("guests {vlan}");
+        let segment =
+            json!({"name": name, "vlan_id": vlan, "interface": "eth1", "cidr": cidr, "isolation": isolation});
+        let answer = client.post("/segments", segment).await;
+        assert_eq!(answer.status, 201, "{}", answer.text);
+        let count = warnings(&answer).iter().filter(|path| path.as_str() == "isolation").count();
+        assert_eq!(count, usize::from(isolation), "{}", answer.text);
+        assert_eq!(answer.text.contains("without effect"), isolation, "{}", answer.text);
+    }
 }
 
 #[tokio::test]

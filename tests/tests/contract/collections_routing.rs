@@ -320,7 +320,7 @@ async fn presets_vlans_services_and_the_self_test_tell_what_is() {
     assert_eq!((&daemon["installed"], &daemon["running"]), (&json!(true), &json!(true)), "{daemon}");
     let names: Vec<&str> =
         services.as_array().expect("a list").iter().filter_map(|service| service["name"].as_str()).collect();
-    assert_eq!(names, ["gatewayd", "gatewayd-guard", "nft", "wireguard (kernel)", "openvpn"]);
+    assert_eq!(names, ["gatewayd", "gatewayd-guard", "nft", "wireguard (kernel)", "openvpn", "hostapd"]);
     let verified = client.get("/verify").await.data();
     assert_eq!((&verified["ok"], &verified["hash"]), (&json!(false), &Value::Null), "{verified}");
     assert_eq!(verified["expected_hash"], client.get("/render").await.data()["hash"]);
