@@ -14,9 +14,6 @@ use crate::contract::client::Client;
 /// Kinds that an export has and that no import makes on another gateway.
 const NOT_RESTORED: &[&str] = &["exceptions"];
 
-/// Settings that have one value in this version.
-const SINGLE_VALUED: &[&str] = &["network.mode"];
-
 /// Values of settings whose type does not say what they may be.
 fn sample(key: &str) -> Option<Value> {
     Some(match key {
@@ -186,11 +183,7 @@ async fn with_everything_set() -> Client {
         }
         waiting = left;
     }
-    assert_eq!(waiting, SINGLE_VALUED, "give a value in `sample`");
-    for key in waiting {
-        let value = shown(&client, key).await;
-        put(&client, key, &value).await.expect("it has this value");
-    }
+    assert_eq!(waiting, [""; 0], "give a value in `sample`");
     client
 }
 
