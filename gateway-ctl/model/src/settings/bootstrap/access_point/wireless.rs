@@ -73,7 +73,7 @@ impl Band {
 /// Returns the first channel of the block that has a channel, and its index there.
 pub(super) fn block_of(channel: u8) -> Option<(u8, u8)> {
     let block = HIGH_BLOCKS.into_iter().find(|first| (*first..first + 16).contains(&channel))?;
-    ((channel - block) % 4 == 0).then(|| (block, (channel - block) / 4))
+    (channel - block).is_multiple_of(4).then(|| (block, (channel - block) / 4))
 }
 
 /// Reports what is wrong with the radio of an access point.
