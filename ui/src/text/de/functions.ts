@@ -37,6 +37,7 @@ export const functions: Text['functions'] = {
   fast_path_table: 'Tabelle des schnellen Pfads',
   flow_check: 'Prüfung des Flow-Protokolls',
   federation: 'Verbund',
+  federation_notices: 'Hinweise des Verbunds',
   federation_bus: 'Hub des Verbunds',
   flow_export: 'Flows für Sammler',
   flow_log: 'Flow-Protokoll',

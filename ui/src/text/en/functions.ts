@@ -36,6 +36,7 @@ export const functions = {
   fast_path_table: 'Table of the fast path',
   flow_check: 'Check of the flow log',
   federation: 'Federation',
+  federation_notices: 'Notices of the federation',
   federation_bus: 'Hub of the federation',
   flow_export: 'Flows for collectors',
   flow_log: 'Flow log',
